@@ -180,6 +180,6 @@ def percentile_interval(values: Floats, *, method: str, level: float = 0.95) -> 
     if share > MOST_UNDEFINED_DRAWS:
         return Interval(None, None, method, level, Undefined.UNSTABLE_RESAMPLES, share)
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    if low == high:
+    if np.isclose(low, high, rtol=1e-12, atol=1e-15):  # equal but for the rounding of a sum
         return Interval(None, None, method, level, Undefined.COLLAPSED, share)
     return Interval(float(low), float(high), method, level, None, share)

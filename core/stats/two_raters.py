@@ -200,13 +200,24 @@ def weighted_kappas(tables: Floats, weights: Floats) -> Floats:
         tables: Cross-tabs of counts.
         weights: Agreement weights, shape (L, L), 1 on the diagonal.
     """
-    n = tables.sum(axis=(-2, -1))
-    rows, columns = tables.sum(axis=-1), tables.sum(axis=-2)
     observed = (tables * weights).sum(axis=(-2, -1))
+    return kappas_from_margins(observed, tables.sum(axis=-1), tables.sum(axis=-2), weights)
+
+
+def kappas_from_margins(observed: Floats, rows: Floats, columns: Floats, weights: Floats) -> Floats:
+    """Kappa from weighted agreement and margins; nan where both raters are constant or nothing was scored.
+
+    Args:
+        observed: Sum of agreement weights over the items, shape (...).
+        rows: Items at each level by the first rater, shape (..., L).
+        columns: Items at each level by the second rater.
+        weights: Agreement weights, shape (L, L), 1 on the diagonal.
+    """
+    n = rows.sum(axis=-1)
+    row_constant, column_constant = rows.max(axis=-1) == n, columns.max(axis=-1) == n
     with np.errstate(invalid="ignore", divide="ignore"):
         expected = ((rows @ weights) * columns).sum(axis=-1) / n
         kappas = (observed - expected) / (n - expected)
-    row_constant, column_constant = rows.max(axis=-1) == n, columns.max(axis=-1) == n
     kappas = np.where(row_constant | column_constant, 0.0, kappas)
     return np.where(row_constant & column_constant, np.nan, kappas)
 
