@@ -1,0 +1,1 @@
+"""Evenhand's engine: storage, statistics, judging and the widgets that show them."""

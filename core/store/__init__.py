@@ -1,0 +1,1 @@
+"""Where every observation is kept: tables, engine, migrations, reads (`queries`) and writes (`writes`)."""

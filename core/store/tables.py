@@ -1,0 +1,467 @@
+"""All tables. Calls, scores and labels are append-only; `migrations` adds the triggers that enforce it."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+)
+from sqlalchemy import UniqueConstraint as Unique
+from sqlalchemy.orm import registry
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import Field, SQLModel
+
+BIG_ID = BigInteger().with_variant(Integer, "sqlite")
+"""A 64-bit key; SQLite counts up by itself only for a column named INTEGER."""
+
+
+class Slice(StrEnum):
+    """Why an item is in its corpus."""
+
+    ANCHOR = "anchor"
+    BOUNDARY = "boundary"
+    NUISANCE = "nuisance"
+    ADVERSARIAL = "adversarial"
+    CONTRAST = "contrast"
+    PRODUCTION = "production"
+
+
+class Unscored(StrEnum):
+    """Why a call gave no usable score. An unscored call is never a score."""
+
+    REFUSAL = "refusal"
+    TRUNCATED = "truncated"
+    NOT_JSON = "not_json"
+    MISSING_CRITERION = "missing_criterion"
+    OUT_OF_RANGE = "out_of_range"
+    WRONG_TYPE = "wrong_type"
+    NO_RATIONALE = "no_rationale"
+    REQUEST_ERROR = "request_error"
+    VERDICT_MISSING = "verdict_missing"
+    CONFLICTING_VERDICTS = "conflicting_verdicts"
+    CANCELLED = "cancelled"
+
+
+class Order(StrEnum):
+    """Which candidate stood in slot 1; single items have no order."""
+
+    SINGLE = ""
+    AB = "ab"
+    BA = "ba"
+
+
+class JudgeKind(StrEnum):
+    """Where a judge's calls come from."""
+
+    IMPORTED = "imported"
+    ANTHROPIC = "anthropic"
+    LOCAL = "local"
+    REPLAY = "replay"
+    PROGRAM = "program"
+
+
+class DecisionKind(StrEnum):
+    """What a promotion review ended in."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    MORE_EVIDENCE = "more_evidence"
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC time: SQLite keeps no zone, so it is put back on reading."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - signature of SQLAlchemy
+        """Refuse a time without a zone: it could mean any hour."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"the time {value.isoformat()} has no zone; give an aware datetime")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - signature of SQLAlchemy
+        """Return the stored time as UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def utc_now() -> datetime:
+    """The current time, aware."""
+    return datetime.now(UTC)
+
+
+class Base(SQLModel, registry=registry()):
+    """Root of Evenhand's tables: a registry of their own survives Streamlit's hot reload."""
+
+    __table__: ClassVar[Table]
+
+
+def _created_at() -> Any:
+    return Field(default_factory=utc_now, sa_type=UtcDateTime, nullable=False)
+
+
+def _json(default: Any) -> Any:
+    return Field(default_factory=default, sa_type=JSON, nullable=False)
+
+
+def _key() -> Any:
+    return Field(default=None, sa_column=Column(BIG_ID, primary_key=True, autoincrement=True))
+
+
+class Corpus(Base, table=True):
+    """A versioned, frozen set of items."""
+
+    __table_args__ = (Unique("name", "version"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(index=True)
+    version: int = 1
+    sha256: str = Field(default="", description="Hash over its items' keys and content hashes")
+    simulated: bool = False
+    note: str = ""
+    created_at: datetime = _created_at()
+
+
+class Item(Base, table=True):
+    """What is judged: one candidate, or two for a pair. Immutable: another text is another item."""
+
+    __table_args__ = (Unique("collection", "key", "content_sha256"),)
+
+    id: int | None = _key()
+    collection: str = Field(description="Name of the corpus in which the key is unique")
+    key: str
+    content_sha256: str = Field(default="", description="SHA-256 of the judged text; empty when the source gave none")
+    slice: str = Slice.PRODUCTION
+    system: str = ""
+    request: str | None = None
+    reference: str | None = None
+    candidate: str | None = None
+    candidate_b: str | None = Field(default=None, description="The second candidate of a pair")
+    system_b: str = ""
+    pair: bool = False
+    created_at: datetime = _created_at()
+
+
+class CorpusItem(Base, table=True):
+    """Membership of an item in a corpus version."""
+
+    __tablename__ = "corpus_item"
+
+    corpus_id: int = Field(foreign_key="corpus.id", primary_key=True)
+    item_id: int = Field(sa_column=Column(BIG_ID, ForeignKey("item.id"), primary_key=True, index=True))
+
+
+class Rubric(Base, table=True):
+    """Criteria with their levels; a change is a new version."""
+
+    __table_args__ = (Unique("name", "version"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(index=True)
+    version: int = 1
+    sha256: str = Field(index=True)
+    instructions: str = ""
+    ready_rule: str = Field(default="", description="When an answer is ready, in the rule language; empty: every gate")
+    simulated: bool = False
+    created_at: datetime = _created_at()
+
+
+class Criterion(Base, table=True):
+    """One property that a rubric scores."""
+
+    __table_args__ = (Unique("rubric_id", "key"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    rubric_id: int = Field(foreign_key="rubric.id", index=True)
+    key: str
+    question: str = ""
+    position: int = 0
+    weight: float = 1.0
+    gate: float = Field(description="The score at and above which an item passes")
+    veto: bool = False
+
+
+class Level(Base, table=True):
+    """One value a criterion can take, with its observable anchor."""
+
+    __table_args__ = (Unique("criterion_id", "value"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    criterion_id: int = Field(foreign_key="criterion.id", index=True)
+    position: int
+    value: float
+    anchor: str = ""
+
+
+class RubricChange(Base, table=True):
+    """One dated line of a rubric's change log."""
+
+    __tablename__ = "rubric_change"
+
+    id: int | None = Field(default=None, primary_key=True)
+    rubric_id: int = Field(foreign_key="rubric.id", index=True)
+    author: str = ""
+    line: str
+    reason: str = ""
+    created_at: datetime = _created_at()
+
+
+class Judge(Base, table=True):
+    """An immutable fingerprint: any difference in its parts is another judge."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    fingerprint: str = Field(unique=True, description="SHA-256 over every part below but the name")
+    name: str = Field(index=True)
+    kind: str = JudgeKind.IMPORTED
+    model: str = Field(default="", description="Requested model snapshot")
+    family: str = Field(default="", description="Model family, for self-preference")
+    prompt_version: str = ""
+    prompt: str | None = None
+    rubric_id: int = Field(foreign_key="rubric.id", index=True)
+    output_schema: dict[str, Any] = _json(dict)
+    parameters: dict[str, Any] = _json(dict)
+    parser_version: str = ""
+    aggregation: str = "per criterion"
+    pairwise: bool = False
+    simulated: bool = False
+    created_at: datetime = _created_at()
+
+
+class ImportFile(Base, table=True):
+    """A file that was read, known again by its hash."""
+
+    __tablename__ = "import_file"
+
+    id: int | None = Field(default=None, primary_key=True)
+    sha256: str = Field(index=True)
+    name: str
+    format: str
+    mapping: dict[str, Any] = _json(dict)
+    rows: int = 0
+    imported: int = 0
+    set_aside: int = 0
+    created_at: datetime = _created_at()
+
+
+class SetAsideLine(Base, table=True):
+    """A line that was not imported, and why."""
+
+    __tablename__ = "set_aside_line"
+
+    id: int | None = _key()
+    import_file_id: int = Field(foreign_key="import_file.id", index=True)
+    line: int
+    column: str = ""
+    value: str = ""
+    reason: str
+
+
+class ImportMapping(Base, table=True):
+    """The confirmed mapping of columns to roles for files of one shape."""
+
+    __tablename__ = "import_mapping"
+
+    id: int | None = Field(default=None, primary_key=True)
+    shape_sha256: str = Field(index=True, description="Hash of the header")
+    mapping: dict[str, Any] = _json(dict)
+    created_at: datetime = _created_at()
+
+
+class Run(Base, table=True):
+    """One batch of calls of one judge over one corpus."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    judge_id: int = Field(foreign_key="judge.id", index=True)
+    corpus_id: int = Field(foreign_key="corpus.id", index=True)
+    import_file_id: int | None = Field(default=None, foreign_key="import_file.id")
+    name: str = ""
+    status: str = "done"
+    revision: int = Field(default=0, description="Goes up with every write to the run: the key of everything cached")
+    simulated: bool = False
+    created_at: datetime = _created_at()
+
+
+class Call(Base, table=True):
+    """One request and its raw reply. Append-only."""
+
+    __table_args__ = (
+        Unique("run_id", "item_id", "repetition", "slot_order", "part", "attempt"),
+        Index("ix_call_response_id", "response_id", sqlite_where=Column("response_id").is_not(None)),
+    )
+
+    id: int | None = _key()
+    run_id: int = Field(foreign_key="run.id")
+    item_id: int = Field(sa_type=BIG_ID, foreign_key="item.id")
+    repetition: int
+    slot_order: str = Order.SINGLE
+    part: str = Field(default="", description="The criterion asked for, where each criterion is a request of its own")
+    attempt: int = 1
+    response_id: str | None = None
+    request_id: str | None = None
+    served_model: str | None = None
+    stop_reason: str | None = None
+    raw_reply: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    latency_ms: int | None = None
+    repaired: bool = False
+    created_at: datetime | None = Field(default=None, sa_type=UtcDateTime, description="When the judge answered")
+
+
+class Score(Base, table=True):
+    """One criterion's value out of a call, or why there is none. Append-only."""
+
+    __table_args__ = (
+        CheckConstraint("(value IS NULL) <> (unscored IS NULL)", name="scored_or_unscored"),
+        Unique("call_id", "criterion_id"),
+    )
+
+    id: int | None = _key()
+    call_id: int = Field(sa_type=BIG_ID, foreign_key="call.id")
+    criterion_id: int = Field(foreign_key="criterion.id")
+    value: float | None = None
+    unscored: str | None = None
+    raw_value: str | None = Field(default=None, description="What the source wrote, where it is not the value itself")
+
+
+class ScoreEvidence(Base, table=True):
+    """The words behind a score, apart from it so that charts never read text. Append-only."""
+
+    __tablename__ = "score_evidence"
+
+    score_id: int = Field(sa_column=Column(BIG_ID, ForeignKey("score.id"), primary_key=True, autoincrement=False))
+    rationale: str | None = None
+    cited_evidence: str | None = None
+    boundary_reason: str | None = None
+    confidence: float | None = None
+
+
+class ItemVector(Base, table=True):
+    """All outcomes of an item in a run for one criterion and order: one byte a repetition.
+
+    Kept by `writes` beside the scores, from which it can be rebuilt, so that a chart of ten million scores reads half a
+    million short rows. Codes are in `core.store.vectors`.
+    """
+
+    __tablename__ = "item_vector"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    criterion_id: int = Field(foreign_key="criterion.id", primary_key=True)
+    slot_order: str = Field(default=Order.SINGLE, primary_key=True)
+    item_id: int = Field(sa_column=Column(BIG_ID, ForeignKey("item.id"), primary_key=True))
+    codes: bytes = Field(sa_type=LargeBinary)
+
+
+class RunTally(Base, table=True):
+    """How many calls of a run ended in each outcome, for one criterion and order: "scored" or an unscored reason."""
+
+    __tablename__ = "run_tally"
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    criterion_id: int = Field(foreign_key="criterion.id", primary_key=True)
+    slot_order: str = Field(default=Order.SINGLE, primary_key=True)
+    outcome: str = Field(primary_key=True)
+    calls: int = 0
+
+
+class LabelSet(Base, table=True):
+    """Labels made under one written policy."""
+
+    __tablename__ = "label_set"
+    __table_args__ = (Unique("name", "version"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(index=True)
+    version: int = 1
+    policy: str = ""
+    rubric_id: int = Field(foreign_key="rubric.id", index=True)
+    import_file_id: int | None = Field(default=None, foreign_key="import_file.id")
+    simulated: bool = False
+    created_at: datetime = _created_at()
+
+
+class Label(Base, table=True):
+    """A person's score of one item on one criterion. Append-only: the newest of a rater counts."""
+
+    id: int | None = _key()
+    label_set_id: int = Field(foreign_key="label_set.id", index=True)
+    item_id: int = Field(sa_type=BIG_ID, foreign_key="item.id", index=True)
+    criterion_id: int = Field(foreign_key="criterion.id")
+    rater: str = ""
+    value: float
+    raw_value: str | None = None
+    reason: str | None = None
+    created_at: datetime = _created_at()
+
+
+class Adjudication(Base, table=True):
+    """The recorded resolution of labels that differ; the originals stay. Append-only."""
+
+    id: int | None = _key()
+    label_set_id: int = Field(foreign_key="label_set.id", index=True)
+    item_id: int = Field(sa_type=BIG_ID, foreign_key="item.id", index=True)
+    criterion_id: int = Field(foreign_key="criterion.id")
+    value: float
+    author: str
+    note: str = ""
+    created_at: datetime = _created_at()
+
+
+class TrustRule(Base, table=True):
+    """Thresholds frozen before the measurement. Append-only."""
+
+    __tablename__ = "trust_rule"
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(index=True)
+    author: str
+    thresholds: dict[str, Any] = _json(dict)
+    sha256: str
+    labels_seen: int = Field(
+        default=0, description="Labels that existed when the rule was frozen; above 0 it came late"
+    )
+    created_at: datetime = _created_at()
+
+
+class Decision(Base, table=True):
+    """The recorded end of a promotion review. Append-only; the newest approval names the baseline."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    kind: str
+    judge_id: int = Field(foreign_key="judge.id", index=True)
+    corpus_id: int = Field(foreign_key="corpus.id", index=True)
+    baseline_judge_id: int | None = Field(default=None, foreign_key="judge.id")
+    trust_rule_id: int | None = Field(default=None, foreign_key="trust_rule.id")
+    author: str
+    reason: str
+    evidence: dict[str, Any] = _json(dict)
+    created_at: datetime = _created_at()
+
+
+class StoreRevision(Base, table=True):
+    """One row that goes up with every write transaction."""
+
+    __tablename__ = "store_revision"
+
+    id: int = Field(default=1, primary_key=True)
+    revision: int = 0
+
+
+APPEND_ONLY = ("call", "score", "score_evidence", "label", "adjudication", "trust_rule", "decision")
+"""Tables whose rows no one may change or delete."""
