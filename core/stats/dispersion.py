@@ -167,7 +167,7 @@ def _score_range(counts: NDArray[np.integer], levels: Floats) -> Floats:
         highest[counts[:, level] > 0] = levels[level]
     for level in np.argsort(levels)[::-1]:
         lowest[counts[:, level] > 0] = levels[level]
-    return highest - lowest
+    return np.asarray(highest - lowest)
 
 
 def _mean(totals: ItemTotals, feature: int) -> Estimate:

@@ -76,7 +76,7 @@ def fleiss_kappa(
         raise ValueError(
             f"Fleiss' kappa needs equally many scores an item, got {sizes[0]} to {sizes[-1]}: use nominal alpha"
         )
-    return _chance_corrected(_fleiss, np.eye(rows.shape[1]), rows, multiplicity, rng, draws)
+    return _chance_corrected(rows, _fleiss, np.eye(rows.shape[1]), weights=multiplicity, rng=rng, draws=draws)
 
 
 def randolph_kappa(
@@ -91,7 +91,7 @@ def randolph_kappa(
     It moves with the number of levels K, so `counts` must have a column for every level of the rubric; undefined
     (no_variation) for a single level. Arguments as `fleiss_kappa`; numbers of scores may differ.
     """
-    return _chance_corrected(_randolph, np.eye(counts.shape[1]), counts, weights, rng, draws)
+    return _chance_corrected(counts, _randolph, np.eye(counts.shape[1]), weights=weights, rng=rng, draws=draws)
 
 
 def gwet_ac1(
@@ -105,7 +105,7 @@ def gwet_ac1(
 
     Items scored once count in the level shares but not in the observed agreement. Arguments as `randolph_kappa`.
     """
-    return _chance_corrected(_gwet, np.eye(counts.shape[1]), counts, weights, rng, draws)
+    return _chance_corrected(counts, _gwet, np.eye(counts.shape[1]), weights=weights, rng=rng, draws=draws)
 
 
 def gwet_ac2(
@@ -129,7 +129,8 @@ def gwet_ac2(
         rng: Asks for an item bootstrap interval.
         draws: Number of resamples.
     """
-    return _chance_corrected(_gwet, agreement_weights(levels, agreement, by=by), counts, weights, rng, draws)
+    credit = agreement_weights(levels, agreement, by=by)
+    return _chance_corrected(counts, _gwet, credit, weights=weights, rng=rng, draws=draws)
 
 
 def _coincidences(rows: Ints) -> Floats:
@@ -146,13 +147,13 @@ def _distances(levels: Floats, metric: Metric) -> Callable[[Floats], Floats]:
         raise ValueError(f"the ratio metric needs level values that are not negative, got {levels.min()}")
     if metric == "ordinal":
         return partial(_ordinal_distances, first=first, second=second)
-    a, b = levels[first], levels[second]
-    fixed = {
-        "nominal": lambda: np.ones(len(a)),
-        "interval": lambda: (a - b) ** 2,
-        "ratio": lambda: ((a - b) / (a + b)) ** 2,
-    }
-    distances = fixed[metric]()
+    difference = levels[first] - levels[second]
+    if metric == "nominal":
+        distances = np.ones(len(difference))
+    elif metric == "interval":
+        distances = difference**2
+    else:
+        distances = (difference / (levels[first] + levels[second])) ** 2
     return lambda _: distances
 
 
@@ -172,9 +173,10 @@ def _alpha(totals: Floats, distances: Callable[[Floats], Floats]) -> Floats:
 
 
 def _chance_corrected(
+    counts: NDArray[np.integer],
     coefficient: Callable[[Floats, Floats, Floats], Floats],
     agreement: Floats,
-    counts: NDArray[np.integer],
+    *,
     weights: Ints | None,
     rng: np.random.Generator | None,
     draws: int,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from core.stats.common import (
     DRAWS,
@@ -22,12 +22,12 @@ from core.stats.common import (
 )
 
 GROUPS = 2_000
-MOST_ROWS = 2 * GROUPS
-"""Above this many rows, items are bundled at random into `GROUPS` groups of equal size and groups are resampled.
+"""Above this many rows, items are bundled at random into this many groups of equal size and groups are resampled.
 
-The variance is still that of resampled items (a random group is an independent sample), estimated from 2,000 groups.
+A random group is an independent sample of items, so the variance is still that of resampled items.
 """
 
+_CHUNK_ROWS = 4_000
 _CHUNK_DRAWS = 250
 
 
@@ -137,13 +137,13 @@ def item_totals(
         draws: Number of resamples.
     """
     rows, weights = items.rows, items.weights
-    observed = sum((weights[part] @ features(rows[part]) for part in _slices(len(rows), MOST_ROWS)), np.zeros(1))
+    observed = sum((weights[part] @ features(rows[part]) for part in _slices(len(rows), _CHUNK_ROWS)), np.zeros(1))
     count = int(weights.sum())
     drawn, method = None, ""
     if rng is not None and count >= FEWEST_ITEMS:
         drawn = _drawn_totals(features, rows, weights, rng, draws)
     if rng is not None:
-        method = bootstrap_words(draws, bundled=len(rows) > MOST_ROWS)
+        method = bootstrap_words(draws, bundled=len(rows) > GROUPS)
         drawn = np.empty((0, len(observed))) if drawn is None else drawn
     return ItemTotals(observed, drawn, count, items.left_out, method, items.empty)
 
@@ -153,22 +153,31 @@ def bootstrap_words(draws: int, *, bundled: bool) -> str:
     return f"item bootstrap, {draws:,} draws" + (f" of {GROUPS:,} random item groups" if bundled else "")
 
 
-def ratio(numerator: Floats, denominator: Floats) -> Floats:
+def unit_weights(units: int, rng: np.random.Generator, *, draws: int) -> Floats:
+    """Bootstrap weights of units that all count once, shape (draws, units); faster than a multinomial draw."""
+    drawn = rng.integers(units, size=(draws, units)) + units * np.arange(draws)[:, None]
+    return np.bincount(drawn.reshape(-1), minlength=draws * units).reshape(draws, units).astype(float)
+
+
+def ratio(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
     """Elementwise quotient, nan where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     quotient = np.full(shape, np.nan)
-    return np.divide(numerator, denominator, out=quotient, where=np.not_equal(denominator, 0))
+    np.divide(numerator, denominator, out=quotient, where=np.not_equal(denominator, 0))
+    return quotient
 
 
 def _drawn_totals(
     features: Callable[[Ints], Floats], rows: Ints, weights: Ints, rng: np.random.Generator, draws: int
 ) -> Floats:
-    if len(rows) > MOST_ROWS:
+    if len(rows) > GROUPS:
         units = _bundled(features, rows, weights, rng)
         weights = np.ones(len(units), np.int64)
     else:
         units = features(rows)
     sizes = [part.stop - part.start for part in _slices(draws, _CHUNK_DRAWS)]
+    if (weights == 1).all():
+        return np.concatenate([unit_weights(len(weights), rng, draws=size) @ units for size in sizes])
     return np.concatenate([resample_weights(weights, rng, draws=size) @ units for size in sizes])
 
 
@@ -176,7 +185,7 @@ def _bundled(features: Callable[[Ints], Floats], rows: Ints, weights: Ints, rng:
     """Features summed over random groups of items of equal size, shape (GROUPS, F)."""
     order = rng.permutation(np.repeat(np.arange(len(rows)), weights))
     starts = np.arange(GROUPS + 1) * len(order) // GROUPS
-    groups_at_once = max(1, MOST_ROWS * GROUPS // len(order))
+    groups_at_once = max(1, _CHUNK_ROWS * GROUPS // len(order))
     sums = []
     for part in _slices(GROUPS, groups_at_once):
         first, last = starts[part.start], starts[part.stop]

@@ -1,6 +1,7 @@
 """Where the variance of the scores comes from: items or repetitions."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -122,11 +123,11 @@ def icc_one_way(
     df = totals.items - 1, float(totals.observed[1]) - totals.items
     single = (between - within) / (between + (n0 - 1) * within)
     limits = _f_limits(between / within, *df, level) if within else None
-    kept = {"n": totals.items, "left_out": totals.left_out, "level": level}
+    icc = partial(_icc, n=totals.items, left_out=totals.left_out, level=level)
     average = 1 - within / between if between else None
     return OneWayIcc(
-        _icc(single, limits and tuple((f - 1) / (f + n0 - 1) for f in limits), **kept),
-        _icc(average, limits and tuple(1 - 1 / f if f else -np.inf for f in limits), **kept),
+        icc(single, limits and tuple((f - 1) / (f + n0 - 1) for f in limits)),
+        icc(average, limits and tuple(1 - 1 / f if f else -np.inf for f in limits)),
         n0,
     )
 
@@ -147,21 +148,19 @@ def icc_two_way(codes: NDArray[np.integer], levels: Floats, *, level: float = 0.
     left_out = len(codes) - n
     squares = _two_way_squares(codes[complete], np.asarray(levels, float)) if n > 1 and k > 1 else None
     if squares is None or not any(squares):
-        none = undefined(_no_two_way(n, k, len(codes)), n=n, left_out=left_out)
+        none = undefined(_no_two_way(n, k), n=n, left_out=left_out)
         return TwoWayIcc(none, none, none, none, None)
-    kept = {"n": n, "left_out": left_out, "level": level}
+    icc = partial(_icc, n=n, left_out=left_out, level=level)
     bms, jms, ems = squares.items, squares.raters, squares.residual
     single_2 = _over(bms - ems, bms + (k - 1) * ems + k * (jms - ems) / n)
     single_3 = _over(bms - ems, bms + (k - 1) * ems)
     f = _f_limits(bms / ems, n - 1, (n - 1) * (k - 1), level) if ems else None
     limits_2 = _icc2_limits(squares, single_2, n, k, level) if ems and single_2 is not None else None
     return TwoWayIcc(
-        _icc(single_2, limits_2, **kept),
-        _icc(
-            _over(bms - ems, bms + (jms - ems) / n), limits_2 and tuple(spearman_brown(r, k) for r in limits_2), **kept
-        ),
-        _icc(single_3, f and tuple((x - 1) / (x + k - 1) for x in f), **kept),
-        _icc(_over(bms - ems, bms), f and tuple(1 - 1 / x if x else -np.inf for x in f), **kept),
+        icc(single_2, limits_2),
+        icc(_over(bms - ems, bms + (jms - ems) / n), limits_2 and tuple(spearman_brown(r, k) for r in limits_2)),
+        icc(single_3, f and tuple((x - 1) / (x + k - 1) for x in f)),
+        icc(_over(bms - ems, bms), f and tuple(1 - 1 / x if x else -np.inf for x in f)),
         squares,
     )
 
@@ -296,9 +295,9 @@ def _over(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None
 
 
-def _no_two_way(n: int, k: int, rows: int) -> Undefined:
+def _no_two_way(n: int, k: int) -> Undefined:
     if n == 0:
-        return Undefined.NO_DATA if rows == 0 else Undefined.SINGLE_REPETITION
+        return Undefined.NO_DATA
     if k < 2:
         return Undefined.SINGLE_REPETITION
     return Undefined.SINGLE_ITEM if n == 1 else Undefined.NO_VARIATION
