@@ -353,7 +353,7 @@ def _cross_totals(counts_a: Counts, counts_b: Counts, rng: np.random.Generator) 
 def _cross_cells(rows: Ints, n_levels: int) -> Floats:
     a, b = rows[:, :n_levels], rows[:, n_levels:]
     pairs = a[:, :, None] * b[:, None, :]
-    return np.asarray(pairs.reshape(len(rows), -1) / (a.sum(axis=1) * b.sum(axis=1))[:, None])
+    return np.asarray(pairs.reshape(len(rows), n_levels**2) / (a.sum(axis=1) * b.sum(axis=1))[:, None])
 
 
 def _settled(values: Floats) -> Floats:

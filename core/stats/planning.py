@@ -69,8 +69,12 @@ def wilson_half_width(p: float, n: int, *, level: float = 0.95) -> float:
 
 def wilson_lower(p: float, n: int, *, level: float = 0.95) -> float:
     """Lower Wilson limit when a share p is seen in n items."""
-    z = _z(level)
-    return float((p + z**2 / (2 * n)) / (1 + z**2 / n)) - wilson_half_width(p, n, level=level)
+    return _wilson_centre(p, n, level) - wilson_half_width(p, n, level=level)
+
+
+def wilson_upper(p: float, n: int, *, level: float = 0.95) -> float:
+    """Upper Wilson limit when a share p is seen in n items."""
+    return _wilson_centre(p, n, level) + wilson_half_width(p, n, level=level)
 
 
 def wilson_sample_size(p: float, half_width: float, *, level: float = 0.95) -> int | None:
@@ -203,7 +207,7 @@ def miller_sample_size(
     >>> miller_sample_size(0.03, 1 / 9)
     969
     """
-    z = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)
+    z = float(stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power))
     variance = omega2 + noise_a / repetitions_a + noise_b / repetitions_b
     return ceil(z**2 * variance / delta**2)
 
@@ -273,6 +277,11 @@ def fewest(enough: Callable[[int], bool], *, most: int = MOST_ITEMS) -> int | No
             return None
         high = min(2 * high, most)
     return 1 + bisect_left(range(1, high), True, key=enough)
+
+
+def _wilson_centre(p: float, n: int, level: float) -> float:
+    z = _z(level)
+    return (p + z**2 / (2 * n)) / (1 + z**2 / n)
 
 
 def _z(level: float) -> float:
