@@ -424,32 +424,75 @@ def paired_releases(rows: pd.DataFrame, old: str, new: str) -> pd.DataFrame:
     return sides[0].add_suffix("_old").join(sides[1].add_suffix("_new"), how="inner")
 
 
-def pooled(wildbench: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    both = paired_releases(wildbench, "v2.0522 gpt-4-turbo-2024-04-09", "v2.0522 gpt-4o-2024-05-13")
-    same = both[both["output_md5_old"] == both["output_md5_new"]]
-    a, b = (pd.to_numeric(same[f"score_{side}"], errors="coerce") for side in ("old", "new"))
+TURBO, FIRST, AGAIN = "v2.0522 gpt-4-turbo-2024-04-09", "v2.0522 gpt-4o-2024-05-13", "v2.0625 gpt-4o-2024-05-13"
+TEN = np.arange(1.0, 11.0)
+
+
+def scores(both: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    a, b = (pd.to_numeric(both[f"score_{side}"], errors="coerce") for side in ("old", "new"))
     kept = a.notna() & b.notna()
-    return a[kept].to_numpy().astype(int) - 1, b[kept].to_numpy().astype(int) - 1
+    old, new = (level_counts(side[kept].to_numpy().astype(int)[:, None] - 1, 10) for side in (a, b))
+    return old, new
+
+
+def agrees(a: np.ndarray, b: np.ndarray, told: dict[str, Any], rng: np.random.Generator) -> None:
+    change = paired_change(a, b, TEN, rng=rng)
+    gate = gate_change(majority_verdicts(a, TEN, 7), majority_verdicts(b, TEN, 7))
+    found = {
+        "n": change.change.n,
+        "mean_old": change.mean_a.value,
+        "mean_new": change.mean_b.value,
+        "raised": change.raised,
+        "lowered": change.lowered,
+        "unchanged": change.unchanged,
+        "gate7_fail_to_pass": len(gate.gained),
+        "gate7_pass_to_fail": len(gate.lost),
+        "mcnemar_exact_p": gate.pass_rate.test.p,
+        "qwk": snapshot_kappa(a, b, TEN, rng=rng).value,
+        "spearman": rank_correlation(a, b, TEN).value,
+    }
+    assert found == pytest.approx({name: told[name] for name in found}, rel=1e-6)
 
 
 def test_pooled_wildbench_comparison(told: dict[str, Any], wildbench: pd.DataFrame, rng: np.random.Generator) -> None:
-    figures = told["wildbench_pooled_turbo_to_4o_same_output"]
-    levels = np.arange(1.0, 11.0)
-    a, b = (level_counts(codes[:, None], 10) for codes in pooled(wildbench))
-    change = paired_change(a, b, levels, rng=rng)
-    gate = gate_change(majority_verdicts(a, levels, 7), majority_verdicts(b, levels, 7))
-    assert change.change.n == figures["n"]
-    assert (change.mean_a.value, change.mean_b.value) == pytest.approx((figures["mean_old"], figures["mean_new"]))
-    assert (change.raised, change.lowered, change.unchanged) == (
-        figures["raised"],
-        figures["lowered"],
-        figures["unchanged"],
+    both = paired_releases(wildbench, TURBO, FIRST)
+    a, b = scores(both[both["output_md5_old"] == both["output_md5_new"]])
+    agrees(a, b, told["wildbench_pooled_turbo_to_4o_same_output"], rng)
+    assert drift_verdict(a, b, TEN, 7, rng=rng).outcome is DriftOutcome.DRIFT
+
+
+def test_every_wildbench_model(told: dict[str, Any], wildbench: pd.DataFrame, rng: np.random.Generator) -> None:
+    checked = 0
+    for model, comparisons in told["wildbench"].items():
+        for figures in comparisons:
+            both = paired_releases(wildbench[wildbench["model"] == model], figures["old"], figures["new"])
+            same = both[both["output_md5_old"] == both["output_md5_new"]]
+            fresh = same[same["request_id_old"] != same["request_id_new"]]
+            for name, rows in (("all_same_output", same), ("genuinely_rejudged_same_output", fresh)):
+                if name in figures:
+                    agrees(*scores(rows), figures[name], rng)
+                    checked += 1
+    assert checked == sum(
+        name in figures
+        for comparisons in told["wildbench"].values()
+        for figures in comparisons
+        for name in ("all_same_output", "genuinely_rejudged_same_output")
     )
-    assert (len(gate.gained), len(gate.lost)) == (figures["gate7_fail_to_pass"], figures["gate7_pass_to_fail"])
-    assert gate.pass_rate.test.p == pytest.approx(figures["mcnemar_exact_p"], rel=1e-6)
-    assert snapshot_kappa(a, b, levels, rng=rng).value == pytest.approx(figures["qwk"], abs=1e-9)
-    assert rank_correlation(a, b, levels).value == pytest.approx(figures["spearman"], abs=1e-9)
-    assert drift_verdict(a, b, levels, 7, rng=rng).outcome is DriftOutcome.DRIFT
+
+
+def test_fresh_judgements_of_the_same_text_differ_on_a_quarter_of_the_items(
+    told: dict[str, Any], wildbench: pd.DataFrame, rng: np.random.Generator
+) -> None:
+    figures = told["wildbench_pooled_4o_rerun"]
+    both = paired_releases(wildbench, FIRST, AGAIN)
+    fresh = both[both["request_id_old"] != both["request_id_new"]]
+    a, b = scores(fresh[fresh["output_md5_old"] == fresh["output_md5_new"]])
+    change = paired_change(a, b, TEN, rng=rng)
+    gate = gate_change(majority_verdicts(a, TEN, 7), majority_verdicts(b, TEN, 7))
+    assert (change.change.n, change.unchanged) == (figures["rejudged_same_output"], figures["same_score"])
+    assert np.abs(change.differences).mean() == pytest.approx(figures["mean_abs_diff"])
+    assert len(gate.gained) + len(gate.lost) == figures["gate7_flips"]
+    assert snapshot_kappa(a, b, TEN, rng=rng).value == pytest.approx(figures["qwk"], abs=1e-9)
 
 
 def test_llmdrift_mcnemar_tables(told: dict[str, Any]) -> None:

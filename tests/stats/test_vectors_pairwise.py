@@ -146,6 +146,7 @@ def test_baseball_abilities_match_agresti() -> None:
 def test_baseball_home_effect_is_the_intercept() -> None:
     fit = baseball()
     assert fit.slot is not None
+    assert fit.slot.value is not None
     assert fit.slot.interval is not None
     assert fit.slot.interval.high is not None
     error = (fit.slot.interval.high - fit.slot.value) / 1.959963984540054
