@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from core.stats.common import DRAWS, MISSING, Bools, Estimate, Floats, Ints
 from core.stats.totals import ItemTotals, item_totals, ratio, repeated_items
 
-REPEATABILITY_FACTOR = 1.96 * np.sqrt(2)
+REPEATABILITY_FACTOR = stats.norm.ppf(0.975) * np.sqrt(2)
 """Two repetitions of an item differ by less than this many within-item SDs 95% of the time (Bland & Altman)."""
 
 
@@ -51,7 +52,7 @@ class DispersionSummary:
         mean_modal_share: Mean modal share; falls as repetitions grow, so compare at equal numbers only.
         mean_adjacent_agreement: Mean share of repetition pairs within one level step.
         within_item_sd: Pooled, sqrt(sum SS / sum (n - 1)); not the mean of the SDs.
-        repeatability: 1.96 sqrt(2) times the pooled SD.
+        repeatability: 1.96 sqrt(2) times the pooled SD: two repetitions differ by less 95% of the time.
     """
 
     mean_sd: Estimate

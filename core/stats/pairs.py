@@ -249,11 +249,9 @@ def mean_pair_kappa(
     notes = (f"{missing} of {len(kappas.values)} pairs of runs have no kappa",) if missing else ()
     if not kappas.defined.any():
         return undefined(Undefined.NO_VARIATION, n=items, left_out=left_out, notes=notes)
-    interval = (
-        None
-        if rng is None
-        else _mean_kappa_interval(used, agreement_weights(levels, weights), rng, draws=draws, level=level)
-    )
+    interval = None
+    if rng is not None:
+        interval = _mean_kappa_interval(used, agreement_weights(levels, weights), rng, draws=draws, level=level)
     return Estimate(float(kappas.values[kappas.defined].mean()), items, left_out, None, interval, notes)
 
 

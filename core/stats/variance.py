@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from statsmodels.multivariate.factor import Factor
 
 from core.stats.common import DRAWS, MISSING, Estimate, Floats, Interval, Ints, Undefined, undefined
 from core.stats.dispersion import level_counts, sums_of_squares
@@ -207,6 +208,44 @@ def variance_components(
         repetition_share=totals.estimate(lambda drawn: 1 - _item_share(drawn), notes=notes),
         reason=None,
     )
+
+
+def mcdonald_omega(codes: NDArray[np.integer], levels: Floats) -> Estimate:
+    """McDonald's omega of the sum of all runs: how much of its variance one common factor explains.
+
+    With exchangeable runs it tends to ICC(1,k), so it is a figure for experts (Schroeder & Wood-Doughty 2024). Only
+    items that every run scored are used. Undefined (single_repetition) below three runs, (no_variation) when a run is
+    constant, (singular) when no single factor fits. Principal axis factoring by statsmodels.
+
+    Args:
+        codes: Level indices, shape (items, runs), MISSING where not scored.
+        levels: Level values, shape (L,).
+    """
+    complete = codes[(codes != MISSING).all(axis=1)]
+    n, left_out = len(complete), len(codes) - len(complete)
+    if n < 2 or codes.shape[1] < 3:
+        few = Undefined.SINGLE_REPETITION if codes.shape[1] < 3 else Undefined.SINGLE_ITEM if n else Undefined.NO_DATA
+        return undefined(few, n=n, left_out=left_out)
+    if (complete.min(axis=0) == complete.max(axis=0)).any():
+        return undefined(Undefined.NO_VARIATION, n=n, left_out=left_out)
+    value = omega_of_correlations(np.corrcoef(np.asarray(levels, float)[complete], rowvar=False))
+    if value is None:
+        return undefined(Undefined.SINGULAR, n=n, left_out=left_out)
+    return Estimate(value, n, left_out)
+
+
+def omega_of_correlations(correlations: Floats) -> float | None:
+    """Omega, (sum of loadings)^2 / ((sum of loadings)^2 + sum of (1 - loading^2)); None when no single factor fits.
+
+    Args:
+        correlations: Correlations of the runs, shape (R, R), R at least 3.
+    """
+    fit = Factor(corr=correlations, n_factor=1, method="pa").fit(maxiter=500, tol=1e-12)
+    loadings = fit.loadings[:, 0]
+    if not np.isfinite(loadings).all() or (loadings**2 > 1 + 1e-9).any():
+        return None
+    common = loadings.sum() ** 2
+    return float(common / (common + (1 - loadings**2).sum()))
 
 
 def spearman_brown(r: float, k: float) -> float:
