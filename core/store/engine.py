@@ -11,13 +11,11 @@ from sqlalchemy import Connection, Engine, event, make_url
 from sqlmodel import Session, create_engine
 
 from core.store import migrations
+from core.store.locking import WRITING
 
 DATABASE_URL = "EVENHAND_DATABASE_URL"
 DATABASE_PATH = "EVENHAND_DATABASE_PATH"
 DEFAULT_PATH = Path(__file__).parents[2] / "data" / "evenhand.db"
-
-WRITING = "evenhand_writing"
-"""Execution option that makes a SQLite transaction take the write lock when it begins."""
 
 
 def database_url() -> str:

@@ -4,14 +4,15 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from sqlalchemy import Engine, Table, and_, exists, func, insert, select, text, update
 from sqlmodel import Session, col
 
-from core.store.bulk import bulk_insert, sqlite_time
-from core.store.engine import WRITING
+from core.store.bulk import bulk_insert, bulk_upsert, stored_time
+from core.store.locking import WRITING
 from core.store.specs import CallRow, ItemSpec, JudgeSpec, LabelRow, RubricSpec, ScoreRow
 from core.store.tables import (
     Base,
@@ -35,6 +36,7 @@ from core.store.tables import (
     ScoreEvidence,
     SetAsideLine,
     StoreRevision,
+    Unscored,
 )
 from core.store.vectors import COPIED, MOST_REPETITIONS, NOT_MADE, UNSCORED
 
@@ -43,10 +45,16 @@ COPIED_OUTCOME = "copied"
 CHUNK = 20_000
 
 ITEM = Item.__table__.c
+VECTOR = ItemVector.__table__.c
 _CALL_COLUMNS = ("id", "run_id", *CallRow._fields[:-1])
 _SCORE_COLUMNS = ("id", "call_id", *ScoreRow._fields[:4])
 _EVIDENCE_COLUMNS = ("score_id", *ScoreRow._fields[4:])
 _NO_WORDS = (None,) * (len(ScoreRow._fields) - 4)
+_VECTOR_COLUMNS = ("run_id", "criterion_id", "slot_order", "item_id", "codes")
+_TALLY_COLUMNS = ("run_id", "criterion_id", "slot_order", "outcome", "calls")
+_REASONS = frozenset(Unscored)
+_MOST_PARAMETERS = 500
+"""Items asked for in one statement: SQLite builds differ in what they take, none takes fewer than 999 values."""
 
 
 @contextmanager
@@ -188,7 +196,8 @@ def add_corpus(
     """The corpus version that holds these items.
 
     A corpus is frozen. When the newest version holds all the items it is returned; otherwise a new version is made of
-    the newest version's items and these, in which a changed text replaces the text before it.
+    the newest version's items and these, in which a changed text replaces the text before it. Of two wanted texts under
+    one key the later one is the member. A newest version without items, as `open_corpus` makes it, is filled.
     """
     wanted = set(item_ids)
     newest = session.scalars(
@@ -200,17 +209,38 @@ def add_corpus(
         if wanted <= held:
             return newest
     members = _newest_texts(session, name, held, wanted)
-    corpus = Corpus(
-        name=name,
-        version=newest.version + 1 if newest else 1,
-        sha256=hashlib.sha256("\n".join(f"{key} {digest}" for key, digest, _ in members).encode()).hexdigest(),
-        simulated=simulated,
-        note=note,
-    )
+    if newest and held == {item_id for _, _, item_id in members}:
+        return newest
+    if newest and not held:
+        corpus = newest
+        corpus.simulated, corpus.note = simulated, note
+    else:
+        corpus = Corpus(name=name, version=newest.version + 1 if newest else 1, simulated=simulated, note=note)
+    corpus.sha256 = hashlib.sha256("\n".join(f"{key} {digest}" for key, digest, _ in members).encode()).hexdigest()
     session.add(corpus)
     session.flush()
     _insert(session, CorpusItem.__table__, [{"corpus_id": corpus.id, "item_id": item} for _, _, item in members])
     return corpus
+
+
+def open_corpus(*, session: Session, name: str) -> Corpus:
+    """The newest version of a corpus, or an empty first one to hang runs on until `add_corpus` knows all the items."""
+    newest = session.scalars(
+        select(Corpus).where(col(Corpus.name) == name).order_by(col(Corpus.version).desc())
+    ).first()
+    if newest:
+        return newest
+    corpus = Corpus(name=name)
+    session.add(corpus)
+    session.flush()
+    return corpus
+
+
+def move_run(*, session: Session, run: Run, corpus: Corpus) -> None:
+    """Hang a run on the corpus version that holds its items."""
+    run.corpus_id = _id(corpus)
+    session.add(run)
+    session.flush()
 
 
 def _newest_texts(session: Session, name: str, held: set[int], wanted: set[int]) -> list[tuple[str, str, int]]:
@@ -252,7 +282,8 @@ def add_run(
 class RunRecorder:
     """Appends calls and scores to a run and keeps its item vectors and tallies in step.
 
-    `finish` must be called before the transaction ends. Several recorders may follow one another on the same run.
+    `finish` must be called before the transaction ends. Several recorders may follow one another on the same run, and
+    recorders of different runs may take turns.
 
     Args:
         session: An open write session.
@@ -261,21 +292,25 @@ class RunRecorder:
 
     def __init__(self, *, session: Session, run: Run) -> None:
         self._session = session
+        self._dialect = session.get_bind().dialect
         self._run = run
         self._run_id = _id(run)
+        self._calls = _ids(session, Call.__table__)
+        self._scores = _ids(session, Score.__table__)
+        session.refresh(run)  # another writer may have raised its revision while this one waited for the lock
         self._fresh = run.revision == 0
-        self._levels = _level_indices(session, run)
-        self._time = sqlite_time if session.get_bind().dialect.name == "sqlite" else lambda value: value
+        self._levels = _level_indices(session, _get_judge(session, run).rubric_id)
         self._vectors: dict[tuple[int, str, int], bytearray] = {}
         self._tallies: Counter[tuple[int, str, str]] = Counter()
-        self._next_call = _next_id(session, Call.__table__)
-        self._next_score = _next_id(session, Score.__table__)
 
     def record(self, calls: Iterable[CallRow]) -> None:
         """Append `calls`; a call key that the run already has, or a value that is no level, refuses the whole.
 
+        The error must leave the transaction, which undoes the chunks before it.
+
         Raises:
-            ValueError: For a value that is not a level of its criterion, or a repetition out of bounds.
+            ValueError: For a value that is not a level of its criterion, a criterion of another rubric, an unknown
+                unscored reason, a repetition out of bounds, or a time without a zone.
             IntegrityError: For a call that is already recorded.
         """
         source = iter(calls)
@@ -283,22 +318,26 @@ class RunRecorder:
             self._record_chunk(chunk)
 
     def _record_chunk(self, chunk: Sequence[CallRow]) -> None:
-        first = self._next_call + 1
+        first = self._calls.last + 1
+        score_id = self._scores.last
         calls: list[tuple[Any, ...]] = []
         scores: list[tuple[Any, ...]] = []
         evidence: list[tuple[Any, ...]] = []
         for call_id, call in enumerate(chunk, start=first):
-            calls.append((call_id, self._run_id, *call[:-2], self._time(call.created_at)))
+            self._check(call)
+            calls.append((call_id, self._run_id, *call[:-2], stored_time(call.created_at, self._dialect)))
             for score in call.scores:
-                self._next_score += 1
-                scores.append((self._next_score, call_id, *score[:4]))
+                score_id += 1
+                scores.append((score_id, call_id, *score[:4]))
                 if score[4:] != _NO_WORDS:
-                    evidence.append((self._next_score, *score[4:]))
-        self._next_call += len(chunk)
+                    evidence.append((score_id, *score[4:]))
+        self._calls.last += len(chunk)
+        self._scores.last = score_id
         bulk_insert(self._session, Call.__table__, _CALL_COLUMNS, calls)
         bulk_insert(self._session, Score.__table__, _SCORE_COLUMNS, scores)
         bulk_insert(self._session, ScoreEvidence.__table__, _EVIDENCE_COLUMNS, evidence)
         copied = self._copied_calls(first) if any(call.response_id for call in chunk) else set()
+        self._load_vectors(chunk)
         for call_id, call in enumerate(chunk, start=first):
             self._count(call, copied=call_id in copied)
 
@@ -323,59 +362,62 @@ class RunRecorder:
             self._session.scalars(select(call.id).where(call.id >= first, call.response_id.is_not(None), repeated))
         )
 
-    def _count(self, call: CallRow, *, copied: bool) -> None:
+    def _check(self, call: CallRow) -> None:
         if not 0 <= call.repetition < MOST_REPETITIONS:
             raise ValueError(f"repetition {call.repetition} is not between 0 and {MOST_REPETITIONS - 1}")
+        for score in call.scores:
+            if score.value is not None:
+                _check_level(self._levels, score.criterion_id, score.value)
+            elif score.criterion_id not in self._levels:
+                raise ValueError(f"criterion {score.criterion_id} is not in the judge's rubric")
+            elif score.unscored not in _REASONS:
+                raise ValueError(f"{score.unscored!r} is no reason; reasons are {', '.join(Unscored)}")
+
+    def _load_vectors(self, chunk: Sequence[CallRow]) -> None:
+        """Fetch what the run already holds of the chunk's items."""
+        if self._fresh:
+            return
+        keys = {(score.criterion_id, call.slot_order, call.item_id) for call in chunk for score in call.scores}
+        missing = keys - self._vectors.keys()
+        criteria, orders = {key[0] for key in missing}, {key[1] for key in missing}
+        items = sorted({key[2] for key in missing})
+        for start in range(0, len(items), _MOST_PARAMETERS):
+            query = select(VECTOR.criterion_id, VECTOR.slot_order, VECTOR.item_id, VECTOR.codes).where(
+                VECTOR.run_id == self._run_id,
+                VECTOR.criterion_id.in_(criteria),
+                VECTOR.slot_order.in_(orders),
+                VECTOR.item_id.in_(items[start : start + _MOST_PARAMETERS]),
+            )
+            for *key, codes in self._session.execute(query):
+                self._vectors.setdefault((key[0], key[1], key[2]), bytearray(codes))
+
+    def _count(self, call: CallRow, *, copied: bool) -> None:
         for score in call.scores:
             if copied:
                 code, outcome = COPIED, COPIED_OUTCOME
             elif score.value is None:
                 code, outcome = UNSCORED, str(score.unscored)
             else:
-                code, outcome = self._level_index(score.criterion_id, score.value), SCORED
-            vector = self._vector(score.criterion_id, call.slot_order, call.item_id)
+                code, outcome = self._levels[score.criterion_id][score.value], SCORED
+            vector = self._vectors.setdefault((score.criterion_id, call.slot_order, call.item_id), bytearray())
             if len(vector) <= call.repetition:
                 vector.extend([NOT_MADE] * (call.repetition + 1 - len(vector)))
             vector[call.repetition] = code
             self._tallies[score.criterion_id, call.slot_order, outcome] += 1
 
-    def _level_index(self, criterion_id: int, value: float) -> int:
-        try:
-            return self._levels[criterion_id][value]
-        except KeyError:
-            raise ValueError(
-                f"{value!r} is no level of criterion {criterion_id} in the judge's rubric; "
-                f"levels are {sorted(self._levels.get(criterion_id, {}))}"
-            ) from None
-
-    def _vector(self, criterion_id: int, slot_order: str, item_id: int) -> bytearray:
-        key = (criterion_id, slot_order, item_id)
-        vector = self._vectors.get(key)
-        if vector is None:
-            stored = None if self._fresh else self._session.get(ItemVector, (self._run_id, *key))
-            vector = self._vectors[key] = bytearray(stored.codes if stored else b"")
-        return vector
-
     def finish(self) -> None:
         """Write the vectors and tallies and raise the run's revision."""
-        vectors: list[dict[str, Any]] = [
-            {"run_id": self._run_id, "criterion_id": criterion, "slot_order": order, "item_id": item, "codes": bytes(v)}
-            for (criterion, order, item), v in sorted(self._vectors.items())
-        ]
-        tallies: list[dict[str, Any]] = [
-            {"run_id": self._run_id, "criterion_id": criterion, "slot_order": order, "outcome": outcome, "calls": calls}
-            for (criterion, order, outcome), calls in sorted(self._tallies.items())
-        ]
+        vectors = [(self._run_id, *key, bytes(codes)) for key, codes in sorted(self._vectors.items())]
+        tallies = [(self._run_id, *key, calls) for key, calls in sorted(self._tallies.items())]
+        session = self._session
         if self._fresh:
-            _insert(self._session, ItemVector.__table__, vectors)
-            _insert(self._session, RunTally.__table__, tallies)
+            bulk_insert(session, ItemVector.__table__, _VECTOR_COLUMNS, vectors)
         else:
-            for vector in vectors:
-                self._session.merge(ItemVector(**vector))
-            for tally in tallies:
-                _add_to_tally(self._session, tally)
-        for table, last in ((Call.__table__, self._next_call), (Score.__table__, self._next_score)):
-            _set_sequence(self._session, table, last)
+            bulk_upsert(session, ItemVector.__table__, _VECTOR_COLUMNS, vectors, update="codes = excluded.codes")
+        added = "calls = run_tally.calls + excluded.calls"
+        bulk_upsert(session, RunTally.__table__, _TALLY_COLUMNS, tallies, update=added)
+        _set_sequence(self._session, Call.__table__, self._calls.last)
+        _set_sequence(self._session, Score.__table__, self._scores.last)
         self._run.revision += 1
         self._session.add(self._run)
         self._session.flush()
@@ -384,27 +426,32 @@ class RunRecorder:
         self._tallies = Counter()
 
 
-def _level_indices(session: Session, run: Run) -> dict[int, dict[float, int]]:
-    """For each criterion of the run's rubric, level value to place."""
+def _get_judge(session: Session, run: Run) -> Judge:
+    judge = session.get(Judge, run.judge_id)
+    if judge is None:
+        raise ValueError(f"run {run.id} names judge {run.judge_id}, which does not exist")
+    return judge
+
+
+def _level_indices(session: Session, rubric_id: int) -> dict[int, dict[float, int]]:
+    """For each criterion of the rubric, level value to place."""
     rows = session.execute(
         select(col(Level.criterion_id), col(Level.value), col(Level.position))
         .join(Criterion, col(Criterion.id) == Level.criterion_id)
-        .join(Judge, col(Judge.rubric_id) == Criterion.rubric_id)
-        .where(col(Judge.id) == run.judge_id)
+        .where(col(Criterion.rubric_id) == rubric_id)
     )
-    indices: dict[int, dict[float, int]] = defaultdict(dict)
+    indices: defaultdict[int, dict[float, int]] = defaultdict(dict)
     for criterion_id, value, position in rows:
         indices[criterion_id][value] = position
-    return indices
+    return dict(indices)
 
 
-def _add_to_tally(session: Session, tally: dict[str, Any]) -> None:
-    key = tuple(tally[name] for name in ("run_id", "criterion_id", "slot_order", "outcome"))
-    stored = session.get(RunTally, key)
-    if stored:
-        stored.calls += tally["calls"]
-    else:
-        session.add(RunTally(**tally))
+def _check_level(levels: dict[int, dict[float, int]], criterion_id: int, value: float) -> None:
+    if value not in levels.get(criterion_id, ()):
+        raise ValueError(
+            f"{value!r} is no level of criterion {criterion_id} in the rubric; "
+            f"levels are {sorted(levels.get(criterion_id, ()))}"
+        )
 
 
 def add_label_set(
@@ -432,7 +479,14 @@ def add_label_set(
 
 
 def record_labels(*, session: Session, label_set: LabelSet, rows: Sequence[LabelRow]) -> None:
-    """Append labels to a set."""
+    """Append labels to a set.
+
+    Raises:
+        ValueError: For a value that is not a level of its criterion in the set's rubric.
+    """
+    levels = _level_indices(session, label_set.rubric_id)
+    for row in rows:
+        _check_level(levels, row.criterion_id, row.value)
     session.add_all(Label(label_set_id=_id(label_set), **row._asdict()) for row in rows)
     session.flush()
 
@@ -466,6 +520,20 @@ def save_mapping(*, session: Session, shape_sha256: str, mapping: dict[str, Any]
 def _insert(session: Session, table: Table, rows: list[dict[str, Any]]) -> None:
     if rows:
         session.connection().execute(insert(table), rows)
+
+
+@dataclass(slots=True)
+class _Ids:
+    """The highest id handed out in a table."""
+
+    last: int
+
+
+def _ids(session: Session, table: Table) -> _Ids:
+    """The ids of a table in this transaction, shared by all who hand them out."""
+    ids: _Ids = session.info.get(table.name) or _Ids(_next_id(session, table))
+    session.info[table.name] = ids
+    return ids
 
 
 def _next_id(session: Session, table: Table) -> int:

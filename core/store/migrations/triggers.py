@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 _SQLITE_REFUSAL = "RAISE(ABORT, '{table} is append-only: record a new row instead')"
+_ITEM_REFUSAL = "RAISE(ABORT, 'an item is immutable: a changed text is another item')"
 
 
 def protect(connection: Connection, table: str, *, unique: Sequence[Sequence[str]]) -> None:
@@ -23,15 +24,19 @@ def protect(connection: Connection, table: str, *, unique: Sequence[Sequence[str
 
 def _sqlite(table: str, unique: Sequence[Sequence[str]]) -> list[str]:
     refusal = _SQLITE_REFUSAL.format(table=table)
+    return [
+        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} BEGIN SELECT {refusal}; END",
+        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} BEGIN SELECT {refusal}; END",
+        _sqlite_no_replace(table, unique, refusal),
+    ]
+
+
+def _sqlite_no_replace(table: str, unique: Sequence[Sequence[str]], refusal: str) -> str:
     taken = " OR ".join(
         f"EXISTS (SELECT 1 FROM {table} WHERE " + " AND ".join(f"{column} = NEW.{column}" for column in key) + ")"
         for key in unique
     )
-    return [
-        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} BEGIN SELECT {refusal}; END",
-        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} BEGIN SELECT {refusal}; END",
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {taken} BEGIN SELECT {refusal}; END",
-    ]
+    return f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN {taken} BEGIN SELECT {refusal}; END"
 
 
 def _postgresql(table: str) -> list[str]:
@@ -55,10 +60,11 @@ def protect_items(connection: Connection) -> None:
         + [f"(NEW.{column} {same} OLD.{column} OR NEW.{column} IS NULL)" for column in texts]
     )
     if connection.dialect.name == "sqlite":
-        refusal = "RAISE(ABORT, 'an item is immutable: a changed text is another item')"
         statements = [
-            f"CREATE TRIGGER item_no_change BEFORE UPDATE ON item WHEN NOT ({allowed}) BEGIN SELECT {refusal}; END",
-            f"CREATE TRIGGER item_no_delete BEFORE DELETE ON item BEGIN SELECT {refusal}; END",
+            f"CREATE TRIGGER item_no_change BEFORE UPDATE ON item WHEN NOT ({allowed}) "
+            f"BEGIN SELECT {_ITEM_REFUSAL}; END",
+            f"CREATE TRIGGER item_no_delete BEFORE DELETE ON item BEGIN SELECT {_ITEM_REFUSAL}; END",
+            _sqlite_no_replace("item", [["id"], ["collection", "key", "content_sha256"]], _ITEM_REFUSAL),
         ]
     else:
         statements = [
