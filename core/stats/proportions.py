@@ -44,4 +44,5 @@ def _proportion(x: int, n: int, *, method: Literal["wilson", "beta"], level: flo
     if n == 0:
         return undefined(Undefined.NO_DENOMINATOR)
     low, high = proportion_confint(x, n, alpha=1 - level, method=method)
-    return Estimate(x / n, n, interval=Interval(float(low), float(high), _WORDS[method], level))
+    limits = float(low) if x else 0.0, float(high) if x < n else 1.0  # both methods end exactly there
+    return Estimate(x / n, n, interval=Interval(*limits, _WORDS[method], level))
