@@ -170,13 +170,7 @@ def pair_kappas(pairs: RunPairs, levels: Floats, *, weights: Weights = "quadrati
         levels: Level values, shape (L,).
         weights: Agreement weights.
     """
-    values = weighted_kappas(pairs.tables.astype(float), agreement_weights(levels, weights))
-    defined = np.isfinite(values)
-    without = {True: Undefined.NO_DATA, False: Undefined.NO_VARIATION}
-    reasons = tuple(
-        None if known else without[n == 0] for known, n in zip(defined.tolist(), pairs.n.tolist(), strict=True)
-    )
-    return PairKappas(values, defined, reasons)
+    return _kappas(pairs, agreement_weights(levels, weights))
 
 
 def spread(figures: Floats) -> Spread:
@@ -243,16 +237,35 @@ def mean_pair_kappa(
     if items == 0:
         once = (codes != MISSING).any()
         return undefined(Undefined.SINGLE_REPETITION if once else Undefined.NO_DATA, left_out=left_out)
-    used = codes[scored_twice]
-    kappas = pair_kappas(run_pairs(used, len(levels)), levels, weights=weights)
+    used, seen = _seen_levels(codes[scored_twice], len(levels))
+    agreement = agreement_weights(levels, weights)[np.ix_(seen, seen)]
+    kappas = _kappas(run_pairs(used, len(seen)), agreement)
     missing = int((~kappas.defined).sum())
     notes = (f"{missing} of {len(kappas.values)} pairs of runs have no kappa",) if missing else ()
     if not kappas.defined.any():
         return undefined(Undefined.NO_VARIATION, n=items, left_out=left_out, notes=notes)
     interval = None
     if rng is not None:
-        interval = _mean_kappa_interval(used, agreement_weights(levels, weights), rng, draws=draws, level=level)
+        interval = _mean_kappa_interval(used, agreement, rng, draws=draws, level=level)
     return Estimate(float(kappas.values[kappas.defined].mean()), items, left_out, None, interval, notes)
+
+
+def _kappas(pairs: RunPairs, agreement: Floats) -> PairKappas:
+    values = weighted_kappas(pairs.tables.astype(float), agreement)
+    defined = np.isfinite(values)
+    without = {True: Undefined.NO_DATA, False: Undefined.NO_VARIATION}
+    reasons = tuple(
+        None if known else without[n == 0] for known, n in zip(defined.tolist(), pairs.n.tolist(), strict=True)
+    )
+    return PairKappas(values, defined, reasons)
+
+
+def _seen_levels(codes: NDArray[np.integer], n_levels: int) -> tuple[NDArray[np.integer], Ints]:
+    """Codes renumbered over the levels that occur, and those levels; a 0 to 100 scale shrinks most."""
+    seen = np.flatnonzero(np.bincount(codes[codes != MISSING], minlength=n_levels))
+    numbers = np.full(n_levels + 1, MISSING, codes.dtype)  # the last place is what MISSING, -1, points at
+    numbers[seen] = np.arange(len(seen))
+    return numbers[codes], seen
 
 
 class _Groups(NamedTuple):
