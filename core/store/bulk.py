@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import psycopg
 from sqlalchemy import Dialect, Table
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
 from core.store.tables import UtcDateTime
@@ -17,6 +19,9 @@ def bulk_insert(session: Session, table: Table, columns: Sequence[str], rows: Se
 
     SQLAlchemy turns every row into a dictionary and back, which costs more than the insert itself. Columns that are not
     named must have a default in the database.
+
+    Raises:
+        DBAPIError: As SQLAlchemy would raise it, on both backends.
     """
     if not rows:
         return
@@ -27,10 +32,13 @@ def bulk_insert(session: Session, table: Table, columns: Sequence[str], rows: Se
         places = ", ".join("?" * len(columns))
         connection.exec_driver_sql(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({places})", list(rows))  # noqa: S608 - our own names
         return
-    cursor = connection.connection.cursor()
-    with cursor.copy(f"COPY {quote(table.name)} ({names}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
+    statement = f"COPY {quote(table.name)} ({names}) FROM STDIN"
+    try:
+        with connection.connection.cursor().copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except psycopg.Error as error:
+        raise DBAPIError.instance(statement, None, error, psycopg.Error, dialect=connection.dialect) from error
 
 
 def bulk_upsert(

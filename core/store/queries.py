@@ -126,7 +126,7 @@ def list_corpora(*, session: Session) -> pd.DataFrame:
     items = select(MEMBER.corpus_id, func.count().label("items")).group_by(MEMBER.corpus_id).subquery()
     query = (
         select(
-            CORPUS.id, CORPUS.name, CORPUS.version, items.c.items, CORPUS.sha256, CORPUS.simulated, CORPUS.created_at
+            CORPUS.id, CORPUS.name, CORPUS.version, items.c["items"], CORPUS.sha256, CORPUS.simulated, CORPUS.created_at
         )
         .join(items, items.c.corpus_id == CORPUS.id)
         .order_by(CORPUS.created_at.desc(), CORPUS.id.desc())
@@ -167,7 +167,7 @@ def list_judges(*, session: Session, corpus_id: int | None = None) -> pd.DataFra
         .join(Run, RUN.judge_id == JUDGE.id)
         .join(Corpus, CORPUS.id == RUN.corpus_id)
         .join(Rubric, RUBRIC.id == JUDGE.rubric_id)
-        .group_by(*Judge.__table__.c, *Corpus.__table__.c, *Rubric.__table__.c)
+        .group_by(JUDGE.id, CORPUS.id, RUBRIC.id)
         .order_by(CORPUS.id.desc(), JUDGE.name, JUDGE.id)
     )
     if corpus_id is not None:
@@ -225,7 +225,7 @@ def list_slices(*, session: Session, corpus_id: int) -> dict[str, int]:
         .group_by(ITEM.slice)
         .order_by(ITEM.slice)
     )
-    return {name: count for name, count in session.execute(query)}
+    return {name: int(items) for name, items in session.execute(query)}
 
 
 def get_score_matrix(

@@ -59,8 +59,12 @@ _MOST_PARAMETERS = 500
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Session]:
-    """One write transaction: committed at the end of the block with the store's revision raised, undone on an error."""
+    """One write transaction: committed at the end of the block with the store's revision raised, undone on an error.
+
+    On SQLite it waits at the top of the block until no other writer is at work.
+    """
     with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
+        session.connection()
         yield session
         session.execute(update(StoreRevision).values(revision=StoreRevision.revision + 1))
 
