@@ -482,15 +482,25 @@ def add_label_set(
     return label_set
 
 
-def record_labels(*, session: Session, label_set: LabelSet, rows: Sequence[LabelRow]) -> None:
+def record_labels(
+    *, session: Session, label_set: LabelSet, rows: Sequence[LabelRow], between_levels: bool = False
+) -> None:
     """Append labels to a set.
 
+    Args:
+        session: An open write session.
+        label_set: The set, already flushed.
+        rows: The labels.
+        between_levels: Whether a value may lie between two levels, as the mean of several raters does.
+
     Raises:
-        ValueError: For a value that is not a level of its criterion in the set's rubric.
+        ValueError: For a value that is not a level of its criterion in the set's rubric, or not between two.
     """
     levels = _level_indices(session, label_set.rubric_id)
     for row in rows:
-        _check_level(levels, row.criterion_id, row.value)
+        scale = levels.get(row.criterion_id)
+        if not (between_levels and scale and min(scale) <= row.value <= max(scale)):
+            _check_level(levels, row.criterion_id, row.value)
     session.add_all(Label(label_set_id=_id(label_set), **row._asdict()) for row in rows)
     session.flush()
 

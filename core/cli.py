@@ -1,0 +1,324 @@
+"""The work that needs no browser: `python -m core.cli COMMAND`."""
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
+from core.ingest.mapping import Mapping
+from core.ingest.records import ImportRefused, Problem
+from core.ingest.rubric_file import load_rubric
+from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, parse_levels
+from core.ingest.scoring import canonical, number
+from core.ingest.source import Limits, Source
+from core.store.engine import database_url, get_engine, reading
+from core.store.specs import RubricSpec
+
+DONE, REFUSED, USAGE = 0, 1, 2
+
+LIMITS = Limits()
+
+_SHOWN = 20
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0 when done, 1 when the data stood in the way, 2 when the command did."""
+    given = _parser().parse_args(arguments)
+    try:
+        return COMMANDS[given.command](given)
+    except UsageError as error:
+        print(f"evenhand {given.command}: {error}", file=sys.stderr)
+        return USAGE
+
+
+def migrate(_given: argparse.Namespace) -> int:
+    """Bring the store's schema up to date."""
+    get_engine(database_url())
+    print("The schema is up to date.")
+    return DONE
+
+
+def import_file(given: argparse.Namespace) -> int:
+    """Import one file of judge history."""
+    engine = get_engine(database_url())
+    limits = Limits(size=given.max_bytes, rows=given.max_rows)
+    try:
+        source = Source.from_path(given.file, limits)
+        preview = plan_import(engine, source, mapping=_mapping(given))
+    except ImportRefused as refusal:
+        print(f"Nothing was imported: {refusal}", file=sys.stderr)
+        return REFUSED
+    mapping = _with_options(preview.mapping, given)
+    _show_mapping(preview, mapping)
+    _confirm(preview, given)
+    rubric = _rubric(engine, source, mapping, given)
+    try:
+        with _rejects(given.rejects) as on_problem:
+            report = run_import(
+                engine,
+                source,
+                mapping=mapping,
+                rubric=rubric,
+                corpus=given.corpus,
+                label_set=given.label_set,
+                policy=given.policy,
+                set_aside=given.set_aside,
+                dry_run=given.dry_run,
+                on_problem=on_problem,
+            )
+    except ImportRefused as refusal:
+        print(f"Nothing was imported: {refusal}", file=sys.stderr)
+        return REFUSED
+    refused = bool(report.set_aside) and not (given.set_aside and report.set_aside < report.rows)
+    for line in _refusal_lines(report) if refused else _report_lines(report, dry_run=given.dry_run):
+        print(line)
+    return REFUSED if refused else DONE
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"import": import_file, "migrate": migrate}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m core.cli", description="Evenhand without a browser.")
+    parser.add_argument("--version", action="version", version=f"evenhand {_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("migrate", help="bring the store's schema up to date")
+    _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
+    return parser
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("file", type=Path, help="CSV, TSV or JSON Lines, plain or .gz")
+    add("--map", nargs="+", action="extend", default=[], metavar="ROLE=COLUMN", help="several columns: ROLE=A,B")
+    add("--judge", default="", metavar="NAME", help="the judge of every line")
+    add("--model", default="", metavar="NAME", help="the model snapshot of every line")
+    add("--criterion", default="", metavar="KEY", help="the criterion of every line")
+    add("--value", action="append", default=[], metavar="WORD=NUMBER", help="what a word in the score column is worth")
+    add("--status", action="append", default=[], metavar="WORD=REASON", help="what a status means: ok or a reason")
+    add("--order", action="append", default=[], metavar="WORD=ab|ba", help="what an order word means")
+    add("--rubric", default="", metavar="FILE.json|NAME", help="a rubric file, or the name of a stored rubric")
+    add("--levels", action="append", default=[], metavar="[CRITERION=]1,2,3", help="or LOW:HIGH:STEP")
+    add("--gate", action="append", default=[], metavar="[CRITERION=]VALUE", help="the score that passes")
+    add("--corpus", default="", metavar="NAME", help="default: the file's name without its ending")
+    add("--label-set", default="", metavar="NAME", help="default: the file's name without its ending")
+    add("--policy", default="", help="the written policy that the labels were made under")
+    add("--set-aside", action="store_true", help="import the good lines and keep the bad ones apart")
+    add("--rejects", type=Path, metavar="OUT.csv", help="write the bad lines to this file")
+    add("--dry-run", action="store_true", help="report what an import would do, and do nothing")
+    add("--yes", action="store_true", help="use a guessed mapping without asking")
+    add("--max-bytes", type=int, default=LIMITS.size, help="largest size after decompression (default %(default)s)")
+    add("--max-rows", type=int, default=LIMITS.rows, help="most rows (default %(default)s)")
+
+
+def _version() -> str:
+    try:
+        return version("evenhand")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _mapping(given: argparse.Namespace) -> Mapping | None:
+    """The mapping given by --map; None to use the stored one, or to guess."""
+    if not given.map:
+        return None
+    columns = {role: tuple(names.split(",")) for role, names in (_pair("--map", text) for text in given.map)}
+    try:
+        return Mapping(columns)
+    except ImportRefused as error:
+        raise UsageError(str(error)) from error
+
+
+def _with_options(mapping: Mapping, given: argparse.Namespace) -> Mapping:
+    """The mapping with the constants and words of the command line; a constant replaces the column of its role."""
+    constants = {role: text for role in ("judge", "model", "criterion") if (text := getattr(given, role))}
+    values = {word: _number("--value", text) for word, text in (_pair("--value", text) for text in given.value)}
+    try:
+        return replace(
+            mapping,
+            columns={role: names for role, names in mapping.columns.items() if role not in constants},
+            constants={**mapping.constants, **constants},
+            values={**mapping.values, **values},
+            statuses={**mapping.statuses, **dict(_pair("--status", text) for text in given.status)},
+            orders={**mapping.orders, **dict(_pair("--order", text) for text in given.order)},
+        )
+    except ImportRefused as error:
+        raise UsageError(str(error)) from error
+
+
+def _show_mapping(preview: Preview, mapping: Mapping) -> None:
+    print("Mapping" if preview.confirmed else "Mapping, guessed from the column names")
+    for line in mapping.lines():
+        print(f"  {line}")
+
+
+def _confirm(preview: Preview, given: argparse.Namespace) -> None:
+    if preview.confirmed or given.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("the mapping is a guess; confirm it with --yes, or give --map ROLE=COLUMN …")
+    if input("Import with this mapping? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise UsageError("not confirmed; nothing was written")
+
+
+def _rubric(engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace) -> RubricSpec:
+    if given.rubric:
+        if given.levels or given.gate:
+            raise UsageError("--rubric already holds levels and gates; leave out --levels and --gate")
+        return _named_rubric(engine, given.rubric)
+    levels = {key: _levels(text) for key, text in map(_by_criterion, given.levels)}
+    gates = {key: _number("--gate", text) for key, text in map(_by_criterion, given.gate)}
+    if not levels:
+        raise UsageError(_no_rubric(source, mapping))
+    try:
+        return from_levels(given.corpus or source.stem, _criteria(source, mapping, levels), levels, gates)
+    except ImportRefused as error:
+        raise UsageError(str(error)) from error
+
+
+def _named_rubric(engine: Engine, name: str) -> RubricSpec:
+    path = Path(name)
+    if path.suffix == ".json":
+        try:
+            return load_rubric(path)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--rubric: {error}") from error
+    with reading(engine) as session:
+        stored = get_rubric(session=session, name=name)
+    if stored is None:
+        raise UsageError(f"--rubric {name}: no rubric of this name is stored; a file must end in .json")
+    return stored
+
+
+def _criteria(source: Source, mapping: Mapping, levels: dict[str, tuple[float, ...]]) -> list[str]:
+    """The criteria of the rubric: those named, and those of the file where levels are given for all."""
+    named = [key for key in levels if key]
+    if mapping.constants.get("criterion"):
+        return [mapping.constants["criterion"]]
+    if "criterion" not in mapping.columns:
+        return named or [DEFAULT_CRITERION]
+    if "" not in levels:
+        return named
+    return [proposal.criterion for proposal in propose_levels(source, mapping)]
+
+
+def _no_rubric(source: Source, mapping: Mapping) -> str:
+    """What is missing, with what the file's own values would need."""
+    try:
+        proposals = propose_levels(source, mapping)
+    except ImportRefused as refusal:
+        return str(refusal)
+    words = sorted({word for proposal in proposals for word in proposal.words})
+    lines = ["no rubric; levels come from the rubric, not from the data. The values in this file would need:"]
+    lines += [f"  {proposal.options()}" for proposal in proposals]
+    if words:
+        lines.append(f"  and --value WORD=NUMBER for: {', '.join(words[:_SHOWN])}")
+    return "\n".join([*lines, "Check them against the rubric that the judge was given, and give --levels and --gate."])
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    left, equals, right = text.partition("=")
+    if not equals or not left.strip() or not right.strip():
+        raise UsageError(f"{option} {text}: expected LEFT=RIGHT")
+    return left.strip(), right.strip()
+
+
+def _by_criterion(text: str) -> tuple[str, str]:
+    left, equals, right = text.rpartition("=")
+    return (left.strip(), right) if equals else ("", text)
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    try:
+        return parse_levels(text)
+    except ImportRefused as error:
+        raise UsageError(str(error)) from error
+
+
+def _number(option: str, text: str) -> float:
+    value = number(text)
+    if value is None:
+        raise UsageError(f"{option}: {text!r} is no number")
+    return value
+
+
+@contextmanager
+def _rejects(path: Path | None) -> Iterator[Callable[[Problem], None] | None]:
+    """A receiver of bad lines that writes them to `path`."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--rejects: {error}") from error
+    with file:
+        writer = csv.writer(file)
+        writer.writerow(["line", "column", "value", "reason"])
+        yield lambda bad: writer.writerow([bad.line, *map(escape_formula, (bad.column, bad.value, bad.reason))])
+
+
+def escape_formula(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: an apostrophe before a leading = + - @ tab or CR."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _refusal_lines(report: ImportReport) -> Iterator[str]:
+    yield f"{report.file} was not imported: {report.set_aside:,} of {report.rows:,} lines are bad."
+    yield from _problem_lines(report)
+    yield "Correct them, or import the others with --set-aside; --rejects OUT.csv writes all bad lines to a file."
+
+
+def _problem_lines(report: ImportReport) -> Iterator[str]:
+    for bad in report.problems[:_SHOWN]:
+        column = f", {bad.column}" if bad.column else ""
+        value = f" {bad.value!r}:" if bad.value else ""
+        yield f"  line {bad.line}{column}:{value} {bad.reason}"
+    if report.set_aside > _SHOWN:
+        yield f"  … and {report.set_aside - _SHOWN:,} more"
+
+
+def _report_lines(report: ImportReport, *, dry_run: bool) -> Iterator[str]:
+    yield f"{'Dry run, nothing was written' if dry_run else 'Imported'}: {report.file}"
+    name, number_ = report.corpus
+    yield f"  corpus {name} version {number_}: {report.items_new:,} new items, {report.items_known:,} known"
+    yield f"  rows {report.rows:,}, calls {report.calls:,}, scored {report.scored:,}"
+    if report.unscored:
+        reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in report.unscored.items())
+        yield f"  unscored {sum(report.unscored.values()):,}: {reasons}"
+    if report.copied:
+        yield f"  copied replies {report.copied:,}: they repeat an earlier response id and count once"
+    for judge in report.judges:
+        yield f"  judge {judge.name}: {', '.join(f'{word} {rows:,}' for word, rows in judge.outcomes.items())}"
+    if report.label_set:
+        yield f"  labels {report.labels:,} in set {report.label_set[0]} version {report.label_set[1]}"
+    for use in report.statuses:
+        if use.word:
+            yield f"  status {use.word!r} read as {use.meaning}: {use.rows:,} rows"
+    for spelling in report.spellings:
+        yield (f"  {spelling.criterion} {spelling.raw!r} read as {canonical(spelling.value)}: {spelling.rows:,} rows")
+    if report.zoneless:
+        yield f"  times without a zone, taken for UTC: {report.zoneless:,}"
+    if report.mutated:
+        yield f"  text changed under the same key, kept as other items: {len(report.mutated):,}"
+        yield f"    {', '.join(report.mutated[:_SHOWN])}{', …' if len(report.mutated) > _SHOWN else ''}"
+    if report.set_aside:
+        yield f"  set aside {report.set_aside:,} bad lines:"
+        yield from _problem_lines(report)
+    yield f"  {report.seconds:.1f} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
