@@ -366,6 +366,24 @@ def find_import(*, session: Session, sha256: str) -> ImportFile | None:
     return session.scalars(select(ImportFile).where(col(ImportFile.sha256) == sha256)).first()
 
 
+def count_shared_replies(*, session: Session, run_ids: Sequence[int]) -> int:
+    """Calls of the runs whose response id an earlier call of another judge carries: copied judgements, not new ones."""
+    call, earlier = Call.__table__.c, Call.__table__.alias("earlier").c
+    run, earlier_run = Run.__table__.alias("own").c, Run.__table__.alias("other").c
+    shared = (
+        select(earlier.id)
+        .join(earlier_run.id.table, earlier_run.id == earlier.run_id)
+        .where(earlier.response_id == call.response_id, earlier.id < call.id, earlier_run.judge_id != run.judge_id)
+    )
+    query = (
+        select(func.count())
+        .select_from(Call.__table__)
+        .join(run.id.table, run.id == call.run_id)
+        .where(call.run_id.in_(run_ids), call.response_id.is_not(None), shared.exists())
+    )
+    return session.scalar(query) or 0
+
+
 def find_mapping(*, session: Session, shape_sha256: str) -> dict[str, Any] | None:
     """The mapping last confirmed for files with this header."""
     query = (

@@ -1,0 +1,57 @@
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PORT ?= 8501
+
+.PHONY: run demo test lint format bench lock clean
+.DEFAULT_GOAL := run
+
+# Starts the dashboard on an up-to-date store with the demo history in it.
+run: demo
+	@echo "Evenhand is at http://localhost:$(PORT)"
+	@$(VENV)/bin/streamlit run app.py --server.port $(PORT) --server.headless true
+
+demo: $(VENV)/installed
+	@$(PYTHON) -m core.cli demo
+
+test: $(VENV)/installed-dev
+	@$(PYTHON) -m tests.chromium
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup
+
+lint: $(VENV)/installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy app.py pages core tests benchmarks
+
+format: $(VENV)/installed-dev
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(VENV)/installed-bench
+	@$(PYTHON) -m benchmarks
+
+# Needs uv, and only when a dependency in pyproject.toml changes.
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --upgrade --output-file requirements.lock
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-dev.lock
+	uv pip compile pyproject.toml --group dev --group bench --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --no-emit-index-url --constraint requirements-dev.lock \
+		--output-file requirements-bench.lock
+
+$(VENV)/installed: requirements.lock
+	@test -x $(PYTHON) || python3 -m venv $(VENV)
+	@echo "Installing into $(VENV) …"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+$(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed-dev
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-bench.lock
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,161 @@
+"""What is looked at: corpus, judge, criterion, gate, slice and runs, chosen in the sidebar and kept in the URL."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from core.store.queries import CriterionView
+from core.ui import cached, url
+from core.ui.cached import Selection, Snapshot
+
+ALL_SLICES = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One judge on one corpus and criterion.
+
+    Attributes:
+        at: The store's state.
+        corpus_id: Corpus version.
+        corpus: Its name and version in words.
+        judge_id: Judge.
+        judge: The judge in words.
+        criterion: What was scored, with its levels.
+        gate: The score at and above which an item passes; the rubric's unless moved.
+        selection: Which scores.
+        simulated: Whether the scores come from a simulator.
+    """
+
+    at: Snapshot
+    corpus_id: int
+    corpus: str
+    judge_id: int
+    judge: str
+    criterion: CriterionView
+    gate: float
+    selection: Selection
+    simulated: bool
+
+    def address(self, **more: str) -> dict[str, str]:
+        """The query string of this scope, for a link to another page."""
+        return {name: url.read(name) for name in ("corpus", "judge", "criterion", "gate") if url.read(name)} | more
+
+
+def judge_words(judge: pd.Series) -> str:
+    """A judge's fingerprint in words: name, model, prompt and rubric version."""
+    prompt = f"prompt {judge.prompt_version}" if judge.prompt_version else ""
+    parts = [judge["name"], judge.model, prompt, f"{judge.rubric} v{judge.rubric_version}"]
+    return " · ".join(dict.fromkeys(part for part in parts if part))
+
+
+def corpus_key(name: str, version: int) -> str:
+    """A corpus version as it stands in the URL."""
+    return f"{name}@{version}"
+
+
+def judge_key(fingerprint: str) -> str:
+    """A judge as it stands in the URL."""
+    return fingerprint[:12]
+
+
+def level_words(value: float) -> str:
+    """A level's value without trailing zeros."""
+    return f"{value:g}"
+
+
+def select_scope(*, pairwise: bool = False) -> Scope:
+    """Draw the sidebar's choices and return them; an empty store ends the page with what to do.
+
+    Args:
+        pairwise: Choose among judges of pairs rather than of single answers.
+    """
+    at = cached.snapshot()
+    judges = cached.judges(at)
+    judges = judges[judges.pairwise.astype(bool) == pairwise]
+    if judges.empty:
+        say_empty("judge of pairs" if pairwise else "judge")
+    side = st.sidebar
+    corpora = judges.drop_duplicates("corpus_id")
+    corpus = url.choose(
+        side,
+        "Corpus",
+        "corpus",
+        {
+            corpus_key(row.corpus, row.corpus_version): f"{row.corpus} v{row.corpus_version}"
+            for row in corpora.itertuples()
+        },
+        help="A frozen, versioned set of items.",
+    )
+    judges = judges[[corpus_key(row.corpus, row.corpus_version) == corpus for row in judges.itertuples()]]
+    by_key = {judge_key(row.fingerprint): row for _, row in judges.iterrows()}
+    chosen = by_key[
+        url.choose(
+            side,
+            "Judge",
+            "judge",
+            {key: judge_words(row) for key, row in by_key.items()},
+            help="An immutable fingerprint of model snapshot, prompt, rubric version, schema, parameters and parser.",
+        )
+    ]
+    criteria = {criterion.key: criterion for criterion in cached.criteria(at, rubric_id=int(chosen.rubric_id))}
+    criterion = criteria[url.choose(side, "Criterion", "criterion", {key: key for key in criteria})]
+    gate = _choose_gate(criterion)
+    runs = cached.runs(at, judge_id=int(chosen.judge_id), corpus_id=int(chosen.corpus_id))
+    return Scope(
+        at=at,
+        corpus_id=int(chosen.corpus_id),
+        corpus=f"{chosen.corpus} v{chosen.corpus_version}",
+        judge_id=int(chosen.judge_id),
+        judge=judge_words(chosen),
+        criterion=criterion,
+        gate=gate,
+        selection=Selection(
+            at.store, _choose_runs(runs), criterion.id, criterion.levels, _choose_slice(at, int(chosen.corpus_id))
+        ),
+        simulated=bool(chosen.simulated),
+    )
+
+
+def _choose_gate(criterion: CriterionView) -> float:
+    gates = {level_words(level): level_words(level) for level in criterion.levels[1:]}
+    chosen = url.choose(
+        st.sidebar,
+        "Gate",
+        "gate",
+        gates,
+        default=level_words(criterion.gate),
+        help=f"An item passes at and above this score. The rubric's gate is {criterion.gate:g}.",
+        widget="select_slider" if len(gates) > 1 else "selectbox",
+    )
+    return float(chosen)
+
+
+def _choose_slice(at: Snapshot, corpus_id: int) -> str | None:
+    slices = cached.slices(at, corpus_id=corpus_id)
+    options = {ALL_SLICES: f"All slices ({sum(slices.values()):,} items)"}
+    options |= {name: f"{name} ({count:,})" for name, count in slices.items()}
+    chosen = url.choose(st.sidebar, "Slice", "slice", options, help="Why an item is in its corpus.")
+    return None if chosen == ALL_SLICES else chosen
+
+
+def _choose_runs(runs: pd.DataFrame) -> tuple[tuple[int, int], ...]:
+    labels = {
+        str(row.id): f"run {row.id}" + (f" · {row.name_}" if row.name_ else "") + f" · {row.created_at:%Y-%m-%d}"
+        for row in runs.rename(columns={"name": "name_"}).itertuples()
+    }
+    wanted = url.choose_many(st.sidebar, "Runs", "runs", labels, help="One batch of calls each; none chosen means all.")
+    revisions = dict(zip(runs.id.astype(str), runs.revision, strict=True))
+    return tuple((int(run), int(revisions[run])) for run in wanted)
+
+
+def say_empty(what: str) -> NoReturn:
+    """End the page: there is no `what` yet, and how to get one."""
+    st.info(
+        f"No {what} has any scores yet. Import a file of scores, or run `make demo` to load the simulated history.",
+        icon=":material/info:",
+    )
+    st.page_link("pages/datasets.py", label="Import scores", icon=":material/upload_file:")
+    st.stop()

@@ -1,0 +1,112 @@
+"""Widgets whose value stands in the URL, so that a link opens the same view.
+
+The URL is the truth: a widget writes its choice there, and every rerun reads it back. The last choice is also kept for
+the session, because moving to another page clears the URL. Streamlit's own `bind="query-params"` would put the label of
+an option there; a link should carry a key that stays the same when the label changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+
+def choose(
+    place: DeltaGenerator,
+    label: str,
+    name: str,
+    options: Mapping[str, str],
+    *,
+    default: str | None = None,
+    help: str | None = None,
+    widget: Literal["selectbox", "select_slider"] = "selectbox",
+) -> str:
+    """One of `options`, keys as they stand in the URL against their labels.
+
+    An unknown key in the URL is the default, said once in a warning: the view is not the one that was sent.
+    """
+    keys = list(options)
+    chosen = _read(name)
+    if chosen not in options:
+        fallback = default if default is not None and default in options else keys[0]
+        if name in st.query_params:
+            place.warning(f"“{chosen}” is not among the choices for {label.lower()}; showing {options[fallback]}.")
+        chosen = fallback
+    _set(name, chosen)
+    getattr(place, widget)(
+        label,
+        keys,
+        format_func=lambda key: options.get(key, key),
+        key=_key(name),
+        on_change=_publish,
+        args=(name,),
+        help=help,
+    )
+    _remember(name, chosen)
+    return chosen
+
+
+def choose_many(
+    place: DeltaGenerator,
+    label: str,
+    name: str,
+    options: Mapping[str, str],
+    *,
+    help: str | None = None,
+) -> list[str]:
+    """Some of `options`; none chosen means all of them and leaves the URL clean."""
+    wanted = [key for key in _read(name).split(",") if key in options]
+    _set(name, wanted)
+    place.multiselect(
+        label,
+        list(options),
+        format_func=lambda key: options.get(key, key),
+        key=_key(name),
+        on_change=_publish,
+        args=(name,),
+        help=help,
+        placeholder="All",
+    )
+    _remember(name, ",".join(wanted))
+    return wanted or list(options)
+
+
+def read(name: str, default: str = "") -> str:
+    """A value that no widget shows, straight from the URL or the session's last choice."""
+    return _read(name) or default
+
+
+def publish(**values: str) -> None:
+    """Put values into the URL and keep them for the session."""
+    for name, value in values.items():
+        _remember(name, value)
+
+
+def _read(name: str) -> str:
+    return str(st.query_params.get(name, st.session_state.get(_last(name), "")))
+
+
+def _set(name: str, value: str | Sequence[str]) -> None:
+    st.session_state[_key(name)] = value
+
+
+def _publish(name: str) -> None:
+    value = st.session_state[_key(name)]
+    _remember(name, ",".join(value) if isinstance(value, list) else value)
+
+
+def _remember(name: str, value: str) -> None:
+    st.session_state[_last(name)] = value
+    if value and st.query_params.get(name) != value:
+        st.query_params[name] = value
+    elif not value and name in st.query_params:
+        del st.query_params[name]
+
+
+def _key(name: str) -> str:
+    return f"choice_{name}"
+
+
+def _last(name: str) -> str:
+    return f"last_{name}"
