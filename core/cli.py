@@ -17,6 +17,7 @@ from core.ingest.records import ImportRefused, Problem
 from core.ingest.rubric_file import load_rubric
 from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, parse_levels
 from core.ingest.scoring import canonical, number
+from core.ingest.simulate import ensure_demo
 from core.ingest.source import Limits, Source
 from core.store.engine import database_url, get_engine, reading
 from core.store.specs import RubricSpec
@@ -47,6 +48,13 @@ def migrate(_given: argparse.Namespace) -> int:
     """Bring the store's schema up to date."""
     get_engine(database_url())
     print("The schema is up to date.")
+    return DONE
+
+
+def demo(_given: argparse.Namespace) -> int:
+    """Load the demo history and the published tables, once."""
+    loaded = ensure_demo(get_engine(database_url()))
+    print("The demo history was loaded." if loaded else "The demo history is there already.")
     return DONE
 
 
@@ -87,13 +95,14 @@ def import_file(given: argparse.Namespace) -> int:
     return REFUSED if refused else DONE
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"import": import_file, "migrate": migrate}
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"demo": demo, "import": import_file, "migrate": migrate}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m core.cli", description="Evenhand without a browser.")
     parser.add_argument("--version", action="version", version=f"evenhand {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("demo", help="load the simulated demo history and two published tables, once")
     commands.add_parser("migrate", help="bring the store's schema up to date")
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
     return parser
@@ -300,6 +309,8 @@ def _report_lines(report: ImportReport, *, dry_run: bool) -> Iterator[str]:
         yield f"  unscored {sum(report.unscored.values()):,}: {reasons}"
     if report.copied:
         yield f"  copied replies {report.copied:,}: they repeat an earlier response id and count once"
+    if report.shared:
+        yield f"  replies shared between judges {report.shared:,}: they carry a response id of another judge's reply"
     for judge in report.judges:
         yield f"  judge {judge.name}: {', '.join(f'{word} {rows:,}' for word, rows in judge.outcomes.items())}"
     if report.label_set:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 from sqlalchemy import Engine
@@ -11,6 +10,7 @@ from sqlmodel import Session, col, select
 
 from core.ingest import demo_texts as texts
 from core.ingest import latent
+from core.ingest.published import DATA, ensure_published
 from core.ingest.rubric_file import load_rubric
 from core.store import writes
 from core.store.queries import CriterionView, list_criteria
@@ -22,7 +22,7 @@ CORPUS = "support-answers"
 PAIR_CORPUS = "support-pairs"
 LABEL_SET = "support-answer labels"
 PAIR_LABEL_SET = "support-pair labels"
-RUBRICS = Path(__file__).parents[2] / "data" / "rubrics"
+RUBRICS = DATA / "rubrics"
 
 _AUTHOR = "demo history"
 _SYSTEMS = ("assistant-a", "assistant-b")
@@ -59,11 +59,11 @@ class _Stage:
 
 
 def ensure_demo(engine: Engine, *, seed: int = SEED) -> bool:
-    """Load the demo history unless a store has it already; says whether it was loaded."""
+    """Load the demo history and the published tables that the store has not yet; says whether there were any."""
     with Session(engine) as session:
-        if _has_demo(session):
-            return False
-    return simulate(engine, seed=seed) is not None
+        known = _has_demo(session)
+    simulated = not known and simulate(engine, seed=seed) is not None
+    return bool(ensure_published(engine)) or simulated
 
 
 def simulate(engine: Engine, *, seed: int = SEED) -> latent.History | None:
