@@ -2,7 +2,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 
-.PHONY: run demo test lint format bench lock clean
+.PHONY: run demo test lint format lock clean
 .DEFAULT_GOAL := run
 
 # Starts the dashboard on an up-to-date store with the demo history in it.
@@ -20,14 +20,11 @@ test: $(VENV)/installed-dev
 lint: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy app.py pages core tests benchmarks
+	$(VENV)/bin/mypy app.py pages core tests
 
 format: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
-
-bench: $(VENV)/installed-bench
-	@$(PYTHON) -m benchmarks
 
 # Needs uv, and only when a dependency in pyproject.toml changes.
 lock:
@@ -35,9 +32,6 @@ lock:
 		--no-emit-index-url --upgrade --output-file requirements.lock
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-dev.lock
-	uv pip compile pyproject.toml --group dev --group bench --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --no-emit-index-url --constraint requirements-dev.lock \
-		--output-file requirements-bench.lock
 
 $(VENV)/installed: requirements.lock
 	@test -x $(PYTHON) || python3 -m venv $(VENV)
@@ -47,10 +41,6 @@ $(VENV)/installed: requirements.lock
 
 $(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
-	@touch $@
-
-$(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed-dev
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-bench.lock
 	@touch $@
 
 clean:

@@ -4,10 +4,6 @@ import streamlit as st
 
 PAGES = [
     st.Page("pages/overview.py", title="Overview", icon=":material/monitoring:", default=True),
-    st.Page("pages/dispersion.py", title="Dispersion", icon=":material/scatter_plot:"),
-    st.Page("pages/gate_flips.py", title="Gate flips", icon=":material/swap_vert:"),
-    st.Page("pages/item.py", title="Item", icon=":material/article:"),
-    st.Page("pages/datasets.py", title="Datasets", icon=":material/upload_file:"),
 ]
 
 st.set_page_config(page_title="Evenhand", page_icon="⚖️", layout="wide")

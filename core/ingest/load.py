@@ -66,6 +66,7 @@ class ImportReport:
         scored: Scores with a value, copies included.
         unscored: Scores without a value, by reason.
         copied: Scores whose response id an earlier call of the judge carried; they count once.
+        shared: Calls whose response id an earlier call of another judge carried: the judgement was copied.
         set_aside: Bad lines.
         problems: The first of them.
         items_new: Items not known before.
@@ -90,6 +91,7 @@ class ImportReport:
     scored: int
     unscored: dict[str, int]
     copied: int
+    shared: int
     set_aside: int
     problems: tuple[Problem, ...]
     items_new: int
@@ -274,6 +276,7 @@ def _report(session: Session, importer: Importer, file: ImportFile, problems: Pr
         scored=outcomes.pop(writes.SCORED, 0),
         copied=outcomes.pop(writes.COPIED_OUTCOME, 0),
         unscored=dict(outcomes.most_common()),
+        shared=_shared(session, importer),
         set_aside=problems.count,
         problems=tuple(problems.kept),
         items_new=importer.book.made,
@@ -288,6 +291,13 @@ def _report(session: Session, importer: Importer, file: ImportFile, problems: Pr
         zoneless=importer.zoneless,
         seconds=0.0,
     )
+
+
+def _shared(session: Session, importer: Importer) -> int:
+    """Replies that one judge of the file took over from another."""
+    if not importer.has_response_ids:
+        return 0
+    return queries.count_shared_replies(session=session, run_ids=[run.id for run in importer.runs])
 
 
 def _judge_report(session: Session, run: JudgeRun, criterion_ids: Sequence[int]) -> JudgeReport:

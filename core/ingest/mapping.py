@@ -60,15 +60,28 @@ ORDER_WORDS: dict[str, str] = {
 }
 """Order words known without asking: in ab the first candidate of the pair stands in slot 1."""
 
+_OPPOSITES = (("pass", "fail"), ("yes", "no"), ("true", "false"))
+
 _NAMES: dict[str, tuple[str, ...]] = {
-    "item": ("item_id", "item", "pair_id", "example_id", "instance_id", "question_id", "sample_id", "session_id"),
+    "item": (
+        "item_id",
+        "item",
+        "pair_id",
+        "example_id",
+        "instance_id",
+        "question_id",
+        "sample_id",
+        "session_id",
+        "id",
+        "number",
+    ),
     "repetition": ("run_index", "repetition", "rep", "run", "repeat", "trial", "sample_index", "iteration"),
     "criterion": ("criterion", "criteria", "dimension", "aspect", "metric"),
     "judge": ("judge", "judge_name", "judge_id", "prompt", "snapshot"),
     "model": ("model", "judge_model", "model_id"),
     "prompt_version": ("prompt_version", "prompt_hash", "release"),
     "rubric_version": ("rubric_version",),
-    "score": ("score", "rating", "choice", "verdict", "judge_score", "value", "grade"),
+    "score": ("score", "rating", "choice", "verdict", "judge_score", "value", "grade", "first_tag"),
     "status": ("status", "outcome", "parse_status"),
     "rationale": ("rationale", "explanation", "reasoning", "raw_reply", "raw_if_odd", "raw_tail_if_odd", "comment"),
     "cited_evidence": ("cited_evidence", "evidence", "quote"),
@@ -78,7 +91,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "label_reason": ("label_reason", "human_reason"),
     "rater": ("rater", "annotator", "rater_id", "annotator_id", "labeller"),
     "order": ("order", "slot_order", "presentation_order"),
-    "slice": ("slice", "subset", "bench", "category"),
+    "slice": ("slice", "subset", "bench", "category", "kind"),
     "system": ("system", "system_id", "system_a"),
     "system_b": ("system_b",),
     "candidate": ("candidate", "response", "answer", "output", "candidate_a", "response_a"),
@@ -215,6 +228,7 @@ def guess(header: Sequence[str], sample: Sequence[Sequence[str]] = ()) -> Mappin
             columns[role] = (found,)
     mapping = Mapping(columns)
     mapping = _systems_of_a_pair(mapping, header, sample)
+    mapping = _words_for_two(mapping, header, sample)
     mapping = _judged_model(mapping)
     return _items_by_system(mapping, header, sample)
 
@@ -240,6 +254,19 @@ def _systems_of_a_pair(mapping: Mapping, header: Sequence[str], sample: Sequence
     choices = {value.strip().lower() for value in _values(columns.get("score"), header, sample)}
     values = {"A": 1.0, "B": -1.0, "C": 0.0} if choices <= {"a", "b", "c", ""} else {}
     return replace(mapping, columns=columns, values=values, orders={"ref_first": Order.AB, "ref_second": Order.BA})
+
+
+def _words_for_two(mapping: Mapping, header: Sequence[str], sample: Sequence[Sequence[str]]) -> Mapping:
+    """Values where the score and the label hold nothing but pass and fail, yes and no, or true and false."""
+    seen = {
+        value.strip().casefold()
+        for role in ("score", "label")
+        for value in _values(mapping.columns.get(role), header, sample)
+    }
+    for good, bad in _OPPOSITES:
+        if seen & {good, bad} and seen <= {good, bad, ""}:
+            return replace(mapping, values={good: 1.0, bad: 0.0})
+    return mapping
 
 
 def _items_by_system(mapping: Mapping, header: Sequence[str], sample: Sequence[Sequence[str]]) -> Mapping:

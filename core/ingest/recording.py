@@ -187,6 +187,7 @@ class Importer:
         self.label_rows: list[LabelRow] = []
         self.runs: list[JudgeRun] = []
         self.zoneless = 0
+        self.has_response_ids = mapping.has("response_id")
 
     def take(self, record: Record) -> None:
         """Store one record.

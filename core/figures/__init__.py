@@ -1,0 +1,1 @@
+"""Statistic in, plotly figure out."""
