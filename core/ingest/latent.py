@@ -290,19 +290,19 @@ def draw_items(rng: Rng) -> ItemTruth:
     """Items of all six slices; those of the boundary slice lie within a fifth of a level of the gate's threshold."""
     helpfulness = {
         Slice.ANCHOR: np.repeat(LEVELS[0], 2),
-        Slice.BOUNDARY: rng.uniform(3.3, 3.7, 14),
-        Slice.NUISANCE: rng.uniform(2.0, 5.0, 8),
-        Slice.ADVERSARIAL: rng.uniform(1.2, 2.6, 8),
+        Slice.BOUNDARY: rng.uniform(3.3, 3.7, _SIZES[Slice.BOUNDARY]),
+        Slice.NUISANCE: rng.uniform(2.0, 5.0, _SIZES[Slice.NUISANCE]),
+        Slice.ADVERSARIAL: rng.uniform(1.2, 2.6, _SIZES[Slice.ADVERSARIAL]),
         Slice.CONTRAST: np.tile([4.6, 2.9], 4),
-        Slice.PRODUCTION: rng.uniform(1.5, 5.0, 12),
+        Slice.PRODUCTION: rng.uniform(1.5, 5.0, _SIZES[Slice.PRODUCTION]),
     }
     groundedness = {
         Slice.ANCHOR: np.tile([3.0, 2.0], 5),
-        Slice.BOUNDARY: rng.uniform(1.6, 2.9, 14),
-        Slice.NUISANCE: rng.uniform(2.0, 3.0, 8),
-        Slice.ADVERSARIAL: rng.uniform(0.9, 1.8, 8),
+        Slice.BOUNDARY: rng.uniform(1.6, 2.9, _SIZES[Slice.BOUNDARY]),
+        Slice.NUISANCE: rng.uniform(2.0, 3.0, _SIZES[Slice.NUISANCE]),
+        Slice.ADVERSARIAL: rng.uniform(0.9, 1.8, _SIZES[Slice.ADVERSARIAL]),
         Slice.CONTRAST: np.tile([2.9, 1.1], 4),
-        Slice.PRODUCTION: rng.uniform(1.2, 3.0, 12),
+        Slice.PRODUCTION: rng.uniform(1.2, 3.0, _SIZES[Slice.PRODUCTION]),
     }
     return ItemTruth(
         slices=tuple(name for name, size in _SIZES.items() for _ in range(size)),

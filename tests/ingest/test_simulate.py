@@ -32,6 +32,7 @@ from tests.conftest import REPO
 from tests.store.builders import count_rows, rows
 
 GATES = (4.0, 2.0)
+RUN = Run.__table__.c
 CAREFUL, HASTY, DRIFTED = range(3)
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ def counts_of(draws: Draws, criterion: int) -> NDArray[np.int64]:
 
 
 def chances(history: History, judge: JudgeTruth, criterion: int) -> Floats:
-    """Probability of each level on each item, shape (items, levels), from the normal distribution between thresholds."""
+    """Probability of each level on each item, shape (items, levels): the normal distribution between thresholds."""
     adversarial = np.array([name == Slice.ADVERSARIAL for name in history.items.slices])
     centre = history.items.levels[:, criterion] + SCALES[criterion] * (judge.shift + judge.flattery * adversarial)
     width = SCALES[criterion] * judge.noise * history.items.noisiness
@@ -190,26 +191,27 @@ def test_first_slot_wins_as_often_as_the_bias_says() -> None:
 
 def test_raters_agree_with_each_other_and_more_with_the_careful_judge(history: History) -> None:
     n = len(LEVELS[0])
-    between = cohens_kappa(cross_tab(*history.labels[:, :, 0], n), LEVELS[0], weights="quadratic").estimate.value
+    first, second = history.labels[:, :, 0]
+    between = cohens_kappa(cross_tab(first, second, n), LEVELS[0], weights="quadratic").estimate.value
     with_judges = []
     for place in (CAREFUL, HASTY):
         first_call = history.judges[place][1].levels[history.labelled, 0, 0]
-        table = cross_tab(history.labels[0, :, 0], first_call, n)
+        table = cross_tab(first, first_call, n)
         with_judges.append(cohens_kappa(table, LEVELS[0], weights="quadratic").estimate.value)
+    careful, hasty = with_judges
     assert between is not None
-    assert between > 0.85
-    assert with_judges[0] is not None
-    assert with_judges[1] is not None
-    assert with_judges[0] > with_judges[1]
+    assert careful is not None
+    assert hasty is not None
+    assert min(between, careful) > hasty
 
 
 def as_plain(history: History) -> str:
     def plain(value: Any) -> Any:
         return value.tolist() if isinstance(value, np.ndarray) else repr(value)
 
-    parts = [history.items.levels, history.labels, history.labelled, history.differences, history.winners]
+    parts: list[Any] = [history.items.levels, history.labels, history.labelled, history.differences, history.winners]
     parts += [history.pairs.levels, history.pairs.reasons]
-    parts += [part for _, draws in history.judges for part in (draws.levels, draws.reasons, draws.copied)]
+    parts += [part for _, draws in history.judges for part in (draws.levels, draws.confidence, draws.reasons)]
     return json.dumps([plain(part) for part in parts])
 
 
@@ -248,7 +250,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 def judge_runs(session: Session, judge: JudgeTruth) -> list[int]:
     found = list_judges(session=session)
     judge_id = found.loc[(found.name == judge.name) & (found.model == judge.model), "judge_id"].item()
-    return list(session.scalars(select(col(Run.id)).where(col(Run.judge_id) == judge_id).order_by(col(Run.created_at))))
+    query = select(RUN.id).where(RUN.judge_id == int(judge_id)).order_by(RUN.created_at)
+    return [int(run) for run in session.scalars(query)]
 
 
 @pytest.mark.parametrize("place", [CAREFUL, HASTY, DRIFTED])
@@ -279,7 +282,7 @@ def test_the_store_holds_the_pairs_as_they_were_drawn(demo: Engine, history: His
     with Session(demo) as session:
         judges = list_judges(session=session)
         judge = judges[judges.corpus == PAIR_CORPUS].iloc[0]
-        (run,) = session.scalars(select(col(Run.id)).where(col(Run.judge_id) == int(judge.judge_id)))
+        (run,) = session.scalars(select(RUN.id).where(RUN.judge_id == int(judge.judge_id)))
         (preference,) = list_criteria(session=session, rubric_id=int(judge.rubric_id))
         assert preference.levels == (-1.0, 0.0, 1.0)
         for place, order in enumerate(("ab", "ba")):
@@ -313,13 +316,12 @@ def test_all_but_the_published_tables_is_marked_simulated(demo: Engine) -> None:
         "labels_r01_r20": False,
         "pairs_p01_p12": False,
     }
-    for name in ("rubric", "judge", "run", "label_set"):
+    made = {"rubric": (2, 2), "judge": (4, 2), "run": (10, 2), "label_set": (2, 1)}
+    for name, expected in made.items():
         table = Base.metadata.tables[name]
         with demo.connect() as connection:
             marks = Counter(connection.execute(select(table.c.simulated)).scalars())
-        real = {"rubric": 2, "judge": 2, "run": 2, "label_set": 1}[name]
-        assert marks[False] == real
-        assert marks[True] > real
+        assert (marks[True], marks[False]) == expected
 
 
 def test_calls_lie_on_the_days_of_their_runs_and_carry_their_words(demo: Engine) -> None:
@@ -357,7 +359,7 @@ def published(demo: Engine, corpus: str) -> tuple[Any, int, int]:
     with Session(demo) as session:
         judges = list_judges(session=session)
         judge = judges[judges.corpus == corpus].iloc[0]
-        (run,) = session.scalars(select(col(Run.id)).where(col(Run.judge_id) == int(judge.judge_id)))
+        (run,) = session.scalars(select(RUN.id).where(RUN.judge_id == int(judge.judge_id)))
         (criterion,) = list_criteria(session=session, rubric_id=int(judge.rubric_id))
     return judge, int(run), criterion.id
 
@@ -418,7 +420,7 @@ def test_loading_twice_changes_nothing(engine: Engine) -> None:
     assert count_rows(engine) == before
 
 
-def test_processes_that_load_at_once_load_it_once(engine: Engine) -> None:
+def test_writers_that_load_at_once_load_it_once(engine: Engine) -> None:
     address = engine.url.render_as_string(hide_password=False)
     engines = [open_engine(address) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
