@@ -7,6 +7,24 @@ from core.ui.overview import FIRST, criterion_keys, overview
 from core.ui.page import download, open_page
 from core.ui.scope import say_empty
 
+SHOWN = [
+    "judge",
+    "within_item_sd",
+    "flip_rate",
+    "flip_interval",
+    "alpha",
+    "items",
+    "attempted",
+    "scored",
+    "unscored",
+    "runs",
+    "newest_run",
+    "corpus",
+    "criterion",
+    "source",
+    "undefined",
+]
+
 open_page("Overview", "Which judges are there, and how much does each one wobble?")
 at = cached.snapshot()
 if cached.judges(at).empty:
@@ -25,9 +43,11 @@ event = st.dataframe(
     on_select="rerun",
     selection_mode="single-row",
     placeholder="undefined",
-    column_order=[name for name in table.columns if name not in ("corpus_key", "judge_key", "pairwise")],
+    column_order=SHOWN,
     column_config={
-        "judge": column.TextColumn("Judge", help="Fingerprint in words: name, model snapshot, prompt, rubric version."),
+        "judge": column.TextColumn(
+            "Judge", width="medium", help="Fingerprint in words: name, model snapshot, prompt, rubric version."
+        ),
         "corpus": column.TextColumn("Corpus", help="The frozen, versioned set of items it was run over."),
         "criterion": column.TextColumn("Criterion", help="What was scored."),
         "runs": column.NumberColumn("Runs", help="Batches of calls."),

@@ -154,8 +154,8 @@ def _choose_runs(runs: pd.DataFrame) -> tuple[tuple[int, int], ...]:
 def say_empty(what: str) -> NoReturn:
     """End the page: there is no `what` yet, and how to get one."""
     st.info(
-        f"No {what} has any scores yet. Import a file of scores, or run `make demo` to load the simulated history.",
+        f"No {what} has any scores yet. Import a file with `python -m core.cli import FILE`, "
+        "or run `make demo` to load the simulated history.",
         icon=":material/info:",
     )
-    st.page_link("pages/datasets.py", label="Import scores", icon=":material/upload_file:")
     st.stop()
