@@ -9,8 +9,10 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import numpy as np
 from sqlalchemy import Engine
 
+from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
 from core.ingest.mapping import Mapping
 from core.ingest.records import ImportRefused, Problem
@@ -19,6 +21,8 @@ from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, pars
 from core.ingest.scoring import canonical, number
 from core.ingest.simulate import ensure_demo
 from core.ingest.source import Limits, Source
+from core.stats.health import JudgeHealth, judge_health
+from core.store import queries
 from core.store.engine import database_url, get_engine, reading
 from core.store.specs import RubricSpec
 
@@ -95,7 +99,38 @@ def import_file(given: argparse.Namespace) -> int:
     return REFUSED if refused else DONE
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"demo": demo, "import": import_file, "migrate": migrate}
+def report(given: argparse.Namespace) -> int:
+    """Print every judge's wobble on a criterion, one line a judge and corpus."""
+    with reading(get_engine(database_url())) as session:
+        judges = queries.list_judges(session=session)
+        for judge in judges[~judges.pairwise.astype(bool)].itertuples():
+            runs = queries.list_runs(session=session, judge_id=judge.judge_id, corpus_id=judge.corpus_id)
+            for criterion in queries.list_criteria(session=session, rubric_id=judge.rubric_id):
+                if given.criterion in ("", criterion.key):
+                    matrix = queries.get_score_matrix(
+                        session=session, run_ids=runs.id.tolist(), criterion_id=criterion.id
+                    )
+                    health = judge_health(matrix.codes, np.array(criterion.levels), criterion.gate)
+                    print(f"{judge.name} · {judge.model or 'model unknown'} · {judge.corpus} · {criterion.key}")
+                    for line in _health_lines(health):
+                        print(f"  {line}")
+    return DONE
+
+
+def _health_lines(health: JudgeHealth) -> list[str]:
+    return [
+        f"within-item SD {say_estimate(health.dispersion.within_item_sd)}",
+        f"flip rate at gate {health.gate.gate:g} {say_estimate(health.gate.flip_rate)}",
+        f"alpha (ordinal) {say_estimate(health.alpha_ordinal)}",
+    ]
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "demo": demo,
+    "import": import_file,
+    "migrate": migrate,
+    "report": report,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +139,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("demo", help="load the simulated demo history and two published tables, once")
     commands.add_parser("migrate", help="bring the store's schema up to date")
+    figures = commands.add_parser("report", help="print how much every judge wobbles")
+    figures.add_argument("--criterion", default="", metavar="KEY", help="only this criterion")
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
     return parser
 
