@@ -10,6 +10,7 @@ from core.ingest.records import ImportRefused, LineRefused, Problem, Record, sho
 from core.ingest.source import Source, undecodable
 
 _HEADER_LINES = 1_000
+_SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class JsonLines:
             if isinstance(found, Problem):
                 yield found
             else:
-                yield line, [_text(found.get(key)) for key in self.header]
+                yield line, [value if type(value) is str else _text(value) for value in map(found.get, self.header)]
 
     def records(self, mapping: Mapping) -> Iterator[Record | Problem]:
         """Every record by role, or the problem with its line."""
@@ -79,11 +80,13 @@ def _objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
 
 def _object(decoder: json.JSONDecoder, line: int, text: str) -> dict[str, Any] | Problem:
     try:
-        found = decoder.decode(text)
+        found, end = decoder.raw_decode(text.lstrip(_SPACE))
+        if end < len(text) and (rest := text.lstrip(_SPACE)[end:].strip(_SPACE)):
+            return Problem(line, "", shorten(rest), "more text after the object; every line must hold one object")
         if "\\u" in text:
             _storable(found)
     except json.JSONDecodeError as error:
-        return Problem(line, "", shorten(text.strip()), f"not JSON: {error.msg} at character {error.colno}")
+        return Problem(line, "", shorten(text.strip()), f"not JSON: {error.msg} at character {error.pos + 1}")
     except RecursionError:
         return Problem(line, "", shorten(text.strip()), "nested too deeply")
     except LineRefused as refusal:

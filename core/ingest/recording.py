@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from math import isinf
 from typing import NamedTuple
 
 from sqlmodel import Session
@@ -21,6 +22,7 @@ KEPT_PROBLEMS = 10_000
 
 _BUFFERED = 20_000
 _ITEM_BITS = 40
+_MOST_CONFIDENCES = 100_000
 
 
 class Problems:
@@ -174,6 +176,7 @@ class Importer:
         self._pair = any(map(mapping.has, ("order", "system_b", "candidate_b")))
         self._orders = known_words(ORDER_WORDS, mapping.orders)
         self._repetitions: dict[str, int] = {}
+        self._confidences: dict[str, float | None] = {"": None}
         self._items: dict[tuple[str, str], _KnownItem] = {}
         self._lines: dict[int, array[int]] = {}
         self._labels: dict[tuple[int, int, str], _KnownLabel] = {}
@@ -320,11 +323,13 @@ class Importer:
         )
 
     def _confidence(self, text: str) -> float | None:
-        if not text.strip():
-            return None
+        if text in self._confidences:
+            return self._confidences[text]
         value = number(text)
-        if value is None or value in (float("inf"), float("-inf")):
+        if text.strip() and (value is None or isinf(value)):
             raise LineRefused("confidence", text, "is no number")
+        if len(self._confidences) < _MOST_CONFIDENCES:
+            self._confidences[text] = value
         return value
 
     def _time(self, text: str) -> datetime | None:
@@ -333,7 +338,7 @@ class Importer:
         try:
             time = datetime.fromisoformat(text.strip())
             if time.tzinfo is not None:
-                return time.astimezone(UTC)
+                return time if time.tzinfo is UTC else time.astimezone(UTC)
         except (ValueError, OverflowError):
             raise LineRefused("created_at", text, "is no time like 2026-03-01T12:00:00Z") from None
         self.zoneless += 1

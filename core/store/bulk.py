@@ -63,4 +63,4 @@ def stored_time(value: datetime | None, dialect: Dialect) -> datetime | str | No
     moment = _UTC.process_bind_param(value, dialect)
     if moment is None or dialect.name != "sqlite":
         return moment
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+    return moment.replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -333,8 +333,9 @@ class RunRecorder:
             for score in call.scores:
                 score_id += 1
                 scores.append((score_id, call_id, *score[:4]))
-                if score[4:] != _NO_WORDS:
-                    evidence.append((score_id, *score[4:]))
+                words = score[4:]
+                if words != _NO_WORDS:
+                    evidence.append((score_id, *words))
         self._calls.last += len(chunk)
         self._scores.last = score_id
         bulk_insert(self._session, Call.__table__, _CALL_COLUMNS, calls)
