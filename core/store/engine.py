@@ -1,10 +1,12 @@
 """Opening the store: SQLite under data/ by default, PostgreSQL or another file by EVENHAND_DATABASE_URL."""
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event, make_url
@@ -16,6 +18,8 @@ from core.store.locking import WRITING
 DATABASE_URL = "EVENHAND_DATABASE_URL"
 DATABASE_PATH = "EVENHAND_DATABASE_PATH"
 DEFAULT_PATH = Path(__file__).parents[2] / "data" / "evenhand.db"
+
+_BUSY_SECONDS = 30
 
 
 def database_url() -> str:
@@ -45,7 +49,7 @@ def open_engine(url: str) -> Engine:
         return create_engine(url, pool_pre_ping=True)
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False})
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -53,8 +57,23 @@ def open_engine(url: str) -> Engine:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver's own transactions begin too late to hold a snapshot
-    for pragma in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL", "cache_size=-65536"):
+    _switch_to_wal(connection)
+    for pragma in ("foreign_keys=ON", "synchronous=NORMAL", "cache_size=-65536"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Try until nobody is in the way: SQLite's own timeout does not cover the switch of a new file."""
+    deadline = monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.02)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -33,7 +33,7 @@ def test_another_upgrade_changes_nothing(engine: Engine) -> None:
 
 
 def test_threads_that_upgrade_at_once_wait_for_each_other(database_url: str) -> None:
-    engines = [open_engine(database_url) for _ in range(4)]
+    engines = [open_engine(database_url) for _ in range(8)]
     with ThreadPoolExecutor(len(engines)) as pool:
         list(pool.map(migrations.upgrade, engines))
     for engine in engines:
