@@ -259,6 +259,8 @@ class Importer:
     def finish(self) -> Corpus:
         """Close the runs and hang them on the corpus version that holds their items."""
         self.flush()
+        if not self._storing:
+            return self._corpus
         for run in self.runs:
             run.finish()
         corpus = writes.add_corpus(
@@ -270,7 +272,7 @@ class Importer:
 
     def record_labels(self, *, name: str, policy: str) -> LabelSet | None:
         """Store the labels as a new version of the set `name`; None when there are none."""
-        if not self.label_rows:
+        if not self.label_rows or not self._storing:
             return None
         label_set = writes.add_label_set(
             session=self._session,
