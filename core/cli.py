@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
 from core.ingest.mapping import Mapping
-from core.ingest.records import ImportRefused, Problem
+from core.ingest.records import ImportRefused, MappingRefused, Problem
 from core.ingest.rubric_file import load_rubric
 from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, parse_levels
 from core.ingest.scoring import canonical, number
@@ -69,6 +69,8 @@ def import_file(given: argparse.Namespace) -> int:
     try:
         source = Source.from_path(given.file, limits)
         preview = plan_import(engine, source, mapping=_mapping(given))
+    except MappingRefused as error:
+        raise UsageError(str(error)) from error
     except ImportRefused as refusal:
         print(f"Nothing was imported: {refusal}", file=sys.stderr)
         return REFUSED
@@ -90,6 +92,8 @@ def import_file(given: argparse.Namespace) -> int:
                 dry_run=given.dry_run,
                 on_problem=on_problem,
             )
+    except MappingRefused as error:
+        raise UsageError(str(error)) from error
     except ImportRefused as refusal:
         print(f"Nothing was imported: {refusal}", file=sys.stderr)
         return REFUSED
@@ -148,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_import(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", type=Path, help="CSV, TSV or JSON Lines, plain or .gz")
-    add("--map", nargs="+", action="extend", default=[], metavar="ROLE=COLUMN", help="several columns: ROLE=A,B")
+    add(
+        "--map", nargs="+", action="extend", default=[], metavar="ROLE=COLUMN", help="the whole mapping; ROLE=A,B joins"
+    )
     add("--judge", default="", metavar="NAME", help="the judge of every line")
     add("--model", default="", metavar="NAME", help="the model snapshot of every line")
     add("--criterion", default="", metavar="KEY", help="the criterion of every line")
@@ -156,7 +162,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     add("--status", action="append", default=[], metavar="WORD=REASON", help="what a status means: ok or a reason")
     add("--order", action="append", default=[], metavar="WORD=ab|ba", help="what an order word means")
     add("--rubric", default="", metavar="FILE.json|NAME", help="a rubric file, or the name of a stored rubric")
-    add("--levels", action="append", default=[], metavar="[CRITERION=]1,2,3", help="or LOW:HIGH:STEP")
+    add("--levels", action="append", default=[], metavar="[CRITERION=]1,2,3", help="or LOW:HIGH:STEP; --levels=-1,0,1")
     add("--gate", action="append", default=[], metavar="[CRITERION=]VALUE", help="the score that passes")
     add("--corpus", default="", metavar="NAME", help="default: the file's name without its ending")
     add("--label-set", default="", metavar="NAME", help="default: the file's name without its ending")
@@ -183,7 +189,7 @@ def _mapping(given: argparse.Namespace) -> Mapping | None:
     columns = {role: tuple(names.split(",")) for role, names in (_pair("--map", text) for text in given.map)}
     try:
         return Mapping(columns)
-    except ImportRefused as error:
+    except MappingRefused as error:
         raise UsageError(str(error)) from error
 
 
@@ -200,7 +206,7 @@ def _with_options(mapping: Mapping, given: argparse.Namespace) -> Mapping:
             statuses={**mapping.statuses, **dict(_pair("--status", text) for text in given.status)},
             orders={**mapping.orders, **dict(_pair("--order", text) for text in given.order)},
         )
-    except ImportRefused as error:
+    except MappingRefused as error:
         raise UsageError(str(error)) from error
 
 

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from core.ingest.formats import Reader, open_reader, sample
 from core.ingest.mapping import Mapping, get_mapping, guess, shape
 from core.ingest.recording import Importer, JudgeRun, Problems, SetAsideBook
-from core.ingest.records import AlreadyImported, ImportRefused, LineRefused, Problem
+from core.ingest.records import AlreadyImported, ImportRefused, LineRefused, MappingRefused, Problem
 from core.ingest.rubrics import Proposal, propose
 from core.ingest.scoring import Criterion, Spelling, StatusUse
 from core.ingest.source import Source
@@ -180,13 +180,14 @@ def run_import(
 
     Raises:
         AlreadyImported: When the same content was imported before.
+        MappingRefused: When the mapping does not fit the columns, or nothing names the judge.
         ImportRefused: When the file as a whole cannot be imported.
     """
     began = perf_counter()
     reader = open_reader(source)
     mapping.check(reader.header)
     if mapping.has("score") and not (mapping.has("judge") or mapping.has("model")):
-        raise ImportRefused("nothing names the judge; map a column to judge or model, or give --judge NAME")
+        raise MappingRefused("nothing names the judge; map a column to judge or model, or give --judge NAME")
     sha256 = source.sha256()
     try:
         with _rare_collection(), writes.writing(engine) as session:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from core.ingest.records import ROLES, ImportRefused
+from core.ingest.records import ROLES, MappingRefused
 from core.store.queries import find_mapping
 from core.store.tables import Order, Unscored
 
@@ -116,7 +116,7 @@ class Mapping:
         orders: Order word to "ab" or "ba", beside the words known anyway.
 
     Raises:
-        ImportRefused: For a role or a meaning that does not exist, or several columns for a role that takes one.
+        MappingRefused: For a role or a meaning that does not exist, or several columns for a role that takes one.
     """
 
     columns: AnyMapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -128,10 +128,10 @@ class Mapping:
     def __post_init__(self) -> None:
         for role in (*self.columns, *self.constants):
             if role not in ROLES:
-                raise ImportRefused(f"{role} is no role; the roles are {', '.join(ROLES)}")
+                raise MappingRefused(f"{role} is no role; the roles are {', '.join(ROLES)}")
         for role, names in self.columns.items():
             if len(names) > 1 and role not in JOINABLE:
-                raise ImportRefused(f"{role} takes one column, not {', '.join(names)}")
+                raise MappingRefused(f"{role} takes one column, not {', '.join(names)}")
         _check_meanings("status", self.statuses, (OK, *Unscored))
         _check_meanings("order", self.orders, (Order.AB, Order.BA))
 
@@ -140,11 +140,11 @@ class Mapping:
         for role, names in self.columns.items():
             for name in names:
                 if name not in header:
-                    raise ImportRefused(f"{role}: there is no column {name}; the columns are {', '.join(header)}")
+                    raise MappingRefused(f"{role}: there is no column {name}; the columns are {', '.join(header)}")
         if "item" not in self.columns:
-            raise ImportRefused(f"no column is mapped to item; the columns are {', '.join(header)}")
+            raise MappingRefused(f"no column is mapped to item; the columns are {', '.join(header)}")
         if not {"score", "label"} & self.columns.keys():
-            raise ImportRefused(f"no column is mapped to score or label; the columns are {', '.join(header)}")
+            raise MappingRefused(f"no column is mapped to score or label; the columns are {', '.join(header)}")
 
     def has(self, role: str) -> bool:
         """Whether a column or a constant feeds the role."""
@@ -211,7 +211,7 @@ class Mapping:
 def _check_meanings(kind: str, words: AnyMapping[str, str], allowed: Sequence[str]) -> None:
     for word, meaning in words.items():
         if meaning not in allowed:
-            raise ImportRefused(f"{kind} {word}={meaning}: {meaning!r} is none of {', '.join(map(str, allowed))}")
+            raise MappingRefused(f"{kind} {word}={meaning}: {meaning!r} is none of {', '.join(map(str, allowed))}")
 
 
 def guess(header: Sequence[str], sample: Sequence[Sequence[str]] = ()) -> Mapping:

@@ -12,6 +12,10 @@ class AlreadyImported(ImportRefused):
     """The same bytes were imported before."""
 
 
+class MappingRefused(ImportRefused):
+    """A mapping that means nothing or does not fit the file's columns."""
+
+
 class LineRefused(ValueError):  # noqa: N818 - becomes a `Problem` and is never shown as an error
     """One line that cannot be imported; `load` turns it into a `Problem`."""
 
