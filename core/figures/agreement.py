@@ -13,15 +13,20 @@ from core.figures.theme import (
     BLUE,
     GREEN,
     GREY,
+    PALE_BLUE,
+    PERCENT,
     PURPLE,
-    TEMPLATE,
+    TEXT,
     VERMILLION,
     broken,
+    dress,
     escape,
+    interval_ends,
     interval_lines,
     mark_value,
     new_figure,
     no_figure,
+    padded,
     row_axis,
 )
 from core.figures.words import (
@@ -146,15 +151,8 @@ def forest(rows: Sequence[ForestRow], *, zero: bool = False, threshold_word: str
         row_heights=[len(group) for group in groups],
         vertical_spacing=0 if len(units) == 1 else min(0.22, 0.9 / (len(units) - 1), 78 / _height(rows, units)),
     )
-    alt = "; ".join(f"{row.name} {_row_words(row)}" for row in rows)
-    figure.update_layout(
-        template=TEMPLATE,
-        height=_height(rows, units),
-        margin={"l": 8, "r": 16, "t": 16, "b": 8},
-        dragmode=False,
-        meta={"alt": alt},
-        showlegend=True,
-    )
+    dress(figure, alt="; ".join(f"{row.name} {_row_words(row)}" for row in rows), height=_height(rows, units))
+    figure.update_layout(showlegend=True)
     said: set[str] = set()
     for place, (unit, group) in enumerate(zip(units, groups, strict=True), start=1):
         _draw_group(figure, group, place, unit, zero=zero, threshold_word=threshold_word, said=said)
@@ -244,13 +242,13 @@ def slice_bars(
             y=defined,
             orientation="h",
             width=0.5,
-            marker={"color": BLUE},
+            marker={"color": PALE_BLUE, "line": {"color": BLUE, "width": 2}},
             customdata=defined,
             hovertext=[f"{escape(names[i])}<br>{say_estimate(estimates[i], digits, share=share)}" for i in defined],
             hovertemplate="%{hovertext}<extra></extra>",
             name=title,
         ),
-        interval_lines(list(at), [found.interval for found in estimates], axis="x"),
+        interval_lines(list(at), [found.interval for found in estimates], axis="x", colour=TEXT),
     ]
     alt = "; ".join(
         f"{name}: {say_estimate(found, digits, share=share)}" for name, found in zip(names, estimates, strict=True)
@@ -258,7 +256,11 @@ def slice_bars(
     figure = new_figure(traces, x=title, y="Slice", alt=alt, height=110 + 46 * max(len(names), 2))
     figure.update_layout(showlegend=False)
     figure.update_yaxes(**row_axis(labels))
-    figure.update_xaxes(rangemode="tozero", showgrid=True, **({"tickformat": ".0%"} if share else {}))
+    ends = [end for found in estimates for end in (found.value, *interval_ends(found.interval)) if end is not None]
+    low, high = padded([0.0, *ends])
+    figure.update_xaxes(range=[low if min([0.0, *ends]) < 0 else 0, high], showgrid=True)
+    if share:
+        figure.update_xaxes(tickformat=PERCENT)
     for i in set(at) - set(defined):
         _say_in_row(figure, i, say_reason(estimates[i].reason))
     if overall is not None and overall.value is not None:
@@ -289,13 +291,20 @@ def _draw_group(
         said.add(trace.name)
         figure.add_trace(trace, row=place, col=1)
     figure.update_yaxes(**row_axis([_row_label(row) for row in group]), row=place, col=1)
-    figure.update_xaxes(title={"text": escape(unit), "standoff": 6}, showgrid=True, row=place, col=1)
+    title = {"text": escape(unit, longest=90), "standoff": 6}
+    figure.update_xaxes(title=title, showgrid=True, range=_extent(group, zero=zero), row=place, col=1)
     if zero:
         figure.add_vline(x=0, line={"color": GREY, "width": 1}, row=place, col=1)
     for i, row in enumerate(group):
         if row.value is None:
             suffix = "" if place == 1 else str(place)
             _say_in_row(figure, i, say_reason(row.reason), yref=f"y{suffix}", xref=f"x{suffix} domain")
+
+
+def _extent(group: Sequence[ForestRow], *, zero: bool) -> tuple[float, float]:
+    ends = [end for row in group for end in (row.value, row.threshold, *interval_ends(row.interval))]
+    known = [end for end in ends if end is not None]
+    return padded([*known, *([0.0] if zero or not known else [])])
 
 
 def _threshold_traces(group: Sequence[ForestRow], word: str) -> list[go.Scatter]:

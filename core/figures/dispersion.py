@@ -11,6 +11,7 @@ from core.figures.theme import (
     BLUE,
     GREY,
     VERMILLION,
+    count_axis,
     escape,
     level_names,
     mark_value,
@@ -19,6 +20,7 @@ from core.figures.theme import (
     nice_ticks,
     no_figure,
     note,
+    padded,
     row_axis,
     short,
 )
@@ -63,7 +65,11 @@ def sd_histogram(
             y=[agreeing],
             width=2 * width,
             name="all repetitions agree (SD 0)",
-            marker={"color": GREY, "pattern": {"shape": "/", "fillmode": "replace"}, "line": {"color": GREY}},
+            marker={
+                "color": GREY,
+                "pattern": {"shape": "/", "fillmode": "replace"},
+                "line": {"color": GREY, "width": 1},
+            },
             hovertext=[f"all repetitions agree: {say_part(agreeing, total)} items"],
             hovertemplate="%{hovertext}<extra></extra>",
         ),
@@ -84,6 +90,7 @@ def sd_histogram(
     figure = new_figure(traces, x="SD of an item's repetitions (score points)", y="Items", alt=alt)
     ticks = nice_ticks(top)
     figure.update_layout(bargap=0, showlegend=True)
+    count_axis(figure, max(agreeing, *heights.tolist()))
     figure.update_xaxes(
         tickvals=[zero_at, *ticks[1:]],
         ticktext=["0", *(short(tick) for tick in ticks[1:].tolist())],
@@ -128,6 +135,7 @@ def item_strip(
             marker={
                 "color": BLUE,
                 "size": 6 + 12 * np.sqrt(often / often.max()),
+                "opacity": 1,
                 "line": {"color": GREY, "width": 1},
             },
             customdata=row,
@@ -155,13 +163,20 @@ def item_strip(
     alt = f"Scores of {len(shown)} items over {len(levels)} levels, one row an item."
     height = 130 + 17 * max(len(shown), 4)
     figure = new_figure(traces, x="Score (level of the rubric)", y="Item", alt=alt, height=height)
-    pad = 0.06 * (float(np.ptp(levels)) or 1.0)
-    span = (float(levels.min()) - pad, float(levels.max()) + pad)
+    span = padded(levels.tolist())
     figure.update_layout(showlegend=True)
     figure.update_xaxes(**named_ticks(labels, levels), range=list(span), showgrid=True)
     figure.update_yaxes(**row_axis(names))
     if gate is not None:
-        mark_value(figure, gate, f"gate {gate:g}", span=span)
+        mark_value(figure, _below(levels, gate), f"gate {gate:g}", span=span)
     if len(counts) > len(shown):
         note(figure, f"the first {len(shown)} of {say_count(len(counts))} items")
     return figure
+
+
+def _below(levels: Floats, gate: float) -> float:
+    """Between the lowest level that passes and the highest that fails, where the line covers no dot."""
+    failing, passing = levels[levels < gate], levels[levels >= gate]
+    if not len(failing) or not len(passing):
+        return gate
+    return float(failing.max() + passing.min()) / 2

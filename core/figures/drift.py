@@ -1,7 +1,7 @@
 """A judge over time: change item by item, and the history of its runs."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ from core.figures.theme import (
     GREY,
     PURPLE,
     VERMILLION,
+    count_axis,
     escape,
     new_figure,
     no_figure,
     note,
+    padded,
     short,
 )
 from core.figures.words import say_number, say_part, say_reason
@@ -27,6 +29,7 @@ from core.stats.drift import PairedChange
 
 _BINS = 20
 _MOST_DISTINCT = 41
+_BAR = 0.03
 _MARK_DASHES = ("dash", "dot", "dashdot", "longdash")
 
 
@@ -65,8 +68,8 @@ def change_histogram(change: PairedChange, *, unit: str = "score points") -> go.
     reach = float(np.abs(change.differences).max()) or 1.0
     parts = (
         ("lowered", _bars(-lowered, reach, -1), VERMILLION, "\\", change.lowered),
-        ("unchanged", _zero_bar(change.unchanged, reach), GREY, "x", change.unchanged),
         ("raised", _bars(raised, reach, 1), BLUE, "/", change.raised),
+        ("unchanged", _zero_bar(change.unchanged, reach), GREY, "", change.unchanged),
     )
     traces = [
         go.Bar(
@@ -74,6 +77,7 @@ def change_histogram(change: PairedChange, *, unit: str = "score points") -> go.
             y=bars.counts,
             width=bars.widths,
             name=f"{word}: {say_part(count, n)}",
+            legendrank=1000 + ("lowered", "unchanged", "raised").index(word),
             marker={
                 "color": colour,
                 "pattern": {"shape": pattern, "fillmode": "replace"},
@@ -88,6 +92,7 @@ def change_histogram(change: PairedChange, *, unit: str = "score points") -> go.
     title = f"Change of the item's mean, second minus first ({escape(unit)})"
     figure = new_figure(traces, x=title, y="Items", alt=alt)
     figure.update_layout(barmode="overlay", showlegend=True)
+    count_axis(figure, max(int(bars.counts.max()) for _, bars, _, _, _ in parts))
     figure.update_xaxes(range=[-1.1 * reach, 1.1 * reach])
     return figure
 
@@ -126,6 +131,8 @@ def time_line(
     figure = new_figure(traces, x="Time (UTC)", y=title, alt=_history_words(title, values, chart), height=400)
     figure.update_layout(showlegend=True)
     figure.update_xaxes(type="date")
+    if len({*at, *(_utc(mark.time) for mark in marks)}) == 1:
+        figure.update_xaxes(range=[_utc(times[0] + side * timedelta(days=1)) for side in (-1, 1)])
     note(figure, _state_words(chart, len(values)))
     return figure
 
@@ -211,9 +218,7 @@ def _mark_traces(marks: Sequence[Mark], extent: tuple[float, float]) -> list[go.
 
 def _extent(values: Floats, chart: ControlChart) -> tuple[float, float]:
     seen = [values] if chart.limits is None else [values, chart.limits.low, chart.limits.high]
-    low, high = min(float(part.min()) for part in seen), max(float(part.max()) for part in seen)
-    pad = 0.05 * (high - low) or 0.05
-    return low - pad, high + pad
+    return padded([end for part in seen for end in (float(part.min()), float(part.max()))])
 
 
 def _state_words(chart: ControlChart, runs: int) -> str:
@@ -233,19 +238,18 @@ def _utc(time: datetime) -> str:
 
 
 def _zero_bar(count: int, reach: float) -> _Bars:
-    centres = np.zeros(1 if count else 0)
-    return _Bars(
-        centres, np.full(len(centres), 0.8 * reach / _BINS), np.full(len(centres), count), ["unchanged"][: len(centres)]
-    )
+    return _Bars(np.zeros(1), np.array([_BAR * reach]), np.array([count]), ["unchanged"])
 
 
 def _bars(sizes: Floats, reach: float, sign: int) -> _Bars:
     """Bars of one direction: one for each size of change when they are few, otherwise equal bins."""
     word = "raised" if sign > 0 else "lowered"
+    if not len(sizes):  # a bar of no height keeps its entry in the legend
+        return _Bars(np.array([sign * reach]), np.array([_BAR * reach]), np.zeros(1, np.int64), [word])
     distinct, counts = np.unique(np.round(sizes, 9), return_counts=True)
     gaps = np.diff(distinct, prepend=0.0)
     if len(distinct) <= _MOST_DISTINCT and (gaps >= reach / _MOST_DISTINCT).all():
-        width = 0.8 * min(float(gaps.min(initial=reach)), reach / 4)
+        width = min(0.8 * float(gaps.min()), _BAR * reach)
         words = [f"{word} by {short(size)}" for size in distinct.tolist()]
         return _Bars(sign * distinct, np.full(len(distinct), width), counts.astype(np.int64), words)
     heights, edges = np.histogram(sizes, bins=_BINS, range=(0, reach))

@@ -9,8 +9,11 @@ from core.figures.heat import MARK, heat_map
 from core.figures.theme import (
     BLUE,
     GREY,
+    PALE_BLUE,
+    PERCENT,
     SHADE,
     VERMILLION,
+    count_axis,
     escape,
     interval_lines,
     level_names,
@@ -18,6 +21,7 @@ from core.figures.theme import (
     new_figure,
     no_figure,
     note,
+    padded,
 )
 from core.figures.words import say_count, say_estimate, say_number, say_part, say_reason, say_share
 from core.stats.common import Floats, Ints, Undefined
@@ -176,10 +180,9 @@ def kappa_spread(pairs: RunPairs, kappas: PairKappas, runs: Sequence[str]) -> go
         f"mean {say_number(found.mean)}, highest {say_number(found.maximum)}."
     )
     figure = new_figure([trace], x="Cohen's kappa of two repetitions", y="Pairs", alt=alt)
-    pad = 0.08 * (found.maximum - found.minimum) or 0.05
-    span = (found.minimum - pad, found.maximum + pad)
+    span = padded([found.minimum, found.maximum], share=0.08)
     figure.update_xaxes(range=list(span))
-    figure.update_yaxes(rangemode="tozero")
+    count_axis(figure, float(trace.y.max()))
     marks = {"lowest": found.minimum, "mean": found.mean, "highest": found.maximum}
     for line, (word, value) in enumerate(marks.items()):
         mark_value(
@@ -233,11 +236,11 @@ def gate_curve(points: Sequence[GatePoint], *, gate: float | None = None) -> go.
     ]
     alt = "Flip rate by gate: " + "; ".join(f"{p.gate:g}: {say_share(p.flip_rate.value)}" for p in known) + "."
     figure = new_figure(traces, x="Gate (level at and above which an item passes)", y="Share", alt=alt)
-    pad = 0.08 * (max(gates) - min(gates)) or 0.5
-    span = (min(gates) - pad, max(gates) + pad)
+    span = padded(gates, share=0.08)
     figure.update_layout(showlegend=True)
+    figure.update_traces(cliponaxis=False, selector={"mode": "lines+markers"})
     figure.update_xaxes(range=list(span), **({"tickvals": gates} if len(gates) <= 21 else {}))
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_yaxes(tickformat=PERCENT, rangemode="tozero")
     if gate is not None:
         mark_value(figure, gate, f"gate {gate:g}", span=span)
     return figure
@@ -274,7 +277,7 @@ def pass_rate_curve(verdicts: ItemVerdicts, *, weights: Ints | None = None) -> g
         [trace], x="Items, sorted by pass rate", y="Repetitions that pass", alt=f"Pass rate of each item; {said}."
     )
     figure.update_xaxes(range=[0, total])
-    figure.update_yaxes(tickformat=".0%", range=[-0.04, 1.04])
+    figure.update_yaxes(tickformat=PERCENT, range=[-0.04, 1.04])
     if straddlers:
         start = int(items[rates == 0].sum())
         figure.add_vrect(x0=start, x1=start + straddlers, fillcolor=SHADE, line_width=0, layer="below")
@@ -329,7 +332,7 @@ def _bands(gates: Sequence[float], limits: Sequence[tuple[float, float] | None])
                 x=[left, right, right, left],
                 y=[here[0], there[0], there[1], here[1]],
                 fill="toself",
-                fillcolor="rgba(0, 114, 178, 0.18)",
+                fillcolor=PALE_BLUE,
                 mode="none",
                 hoverinfo="skip",
                 showlegend=False,

@@ -139,7 +139,7 @@ def _cell_targets(hover: Texts, n_rows: int, n_columns: int) -> Any:
 
 
 def _text_size(cells: int) -> int:
-    return 14 if cells <= 6 else 12 if cells <= 10 else 10 if cells <= 16 else 9
+    return 14 if cells <= 6 else 12 if cells <= 10 else 10 if cells <= 20 else 9
 
 
 def _height(n_rows: int) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from core.figures.theme import escape, level_names, look, mark_value, named_ticks, new_figure, no_figure
+from core.figures.theme import PERCENT, escape, level_names, look, mark_value, named_ticks, new_figure, no_figure
 from core.figures.words import say_part, say_reason
 from core.stats.common import Floats, Undefined
 
@@ -48,7 +48,7 @@ def level_bars(
     figure = new_figure(traces, x="Level of the rubric", y="Share of scores", alt=alt)
     figure.update_layout(barmode="group", showlegend=True)
     figure.update_xaxes(**named_ticks(labels), range=[-0.6, len(levels) - 0.4])
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero")
+    figure.update_yaxes(tickformat=PERCENT, rangemode="tozero")
     if gate is not None and (np.diff(levels) > 0).all():
         mark_value(figure, float(np.searchsorted(levels, gate)) - 0.5, f"gate {gate:g}", span=(-0.6, len(levels) - 0.4))
     return figure

@@ -11,6 +11,7 @@ from core.figures.theme import (
     BLUE,
     GREEN,
     GREY,
+    PERCENT,
     PURPLE,
     VERMILLION,
     escape,
@@ -31,12 +32,12 @@ _OUTCOMES: tuple[tuple[str, tuple[Outcome, ...], str, str], ...] = (
     ("consistent", (Outcome.CONSISTENT, Outcome.CONSISTENT_TIE), BLUE, ""),
     ("first-slot flip", (Outcome.FIRST_SLOT_FLIP,), VERMILLION, "/"),
     ("second-slot flip", (Outcome.SECOND_SLOT_FLIP,), PURPLE, "\\"),
-    ("tie in one order", (Outcome.TIE_SHIFT,), GREEN, "."),
+    ("tie shift", (Outcome.TIE_SHIFT,), GREEN, "."),
     ("incomplete", (Outcome.INCOMPLETE,), GREY, "x"),
 )
 _SLOT_NAMES = {
     3: ("second slot", "tie", "first slot"),
-    5: ("second slot, clearly", "second slot", "tie", "first slot", "first slot, clearly"),
+    5: ("second slot,<br>clearly", "second slot", "tie", "first slot", "first slot,<br>clearly"),
 }
 _LENGTH_BINS = 8
 
@@ -81,7 +82,7 @@ def outcome_bars(outcomes: Sequence[PairOutcomes], names: Sequence[str]) -> go.F
     )
     figure = new_figure(traces, x="Share of pairs", y="Judge", alt=alt, height=150 + 52 * len(outcomes))
     figure.update_layout(barmode="stack", showlegend=True, legend={"traceorder": "normal"})
-    figure.update_xaxes(tickformat=".0%", range=[0, 1], showgrid=True)
+    figure.update_xaxes(tickformat=PERCENT, range=[0, 1], showgrid=True)
     figure.update_yaxes(**row_axis(labels))
     for i in set(range(len(outcomes))) - set(at):
         figure.add_annotation(
@@ -176,6 +177,6 @@ def length_preference(
     title = f"Length of slot 1 minus length of slot 2 ({escape(unit)})"
     figure = new_figure(traces, x=title, y="Verdicts for slot 1", alt=alt)
     figure.update_layout(showlegend=True)
-    figure.update_yaxes(tickformat=".0%", range=[-0.03, 1.03])
+    figure.update_yaxes(tickformat=PERCENT, range=[-0.03, 1.03])
     mark_value(figure, 0.5, "no preference", axis="y", dash="dot")
     return figure

@@ -1,7 +1,7 @@
 """One look for every figure: colours, template, axis titles, marked lines, and words where nothing can be drawn.
 
 Pages show figures with `st.plotly_chart(figure, theme="streamlit", config=CONFIG, alt=alt_text(figure))`, which paints
-background and font in the app's light or dark theme. So only traces have colours here, and text has none of its own.
+the background in the app's light or dark theme. So a colour here must read on both.
 """
 
 import re
@@ -26,8 +26,16 @@ GREY = "#808080"
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross")
 PATTERNS = ("", "/", ".", "x", "-")
+PALE_BLUE = "rgba(0, 114, 178, 0.35)"
 SHADE = "rgba(128, 128, 128, 0.18)"
 
+TEXT = "#000037"
+"""Streamlit's placeholder for its strongest text colour, light or dark by theme; near black where nothing replaces it.
+
+Its own choice for ticks and axis titles stays below 4.5:1 on white.
+"""
+
+PERCENT = ".1~%"
 HEIGHT = 360
 
 CONFIG: dict[str, Any] = {"displaylogo": False, "scrollZoom": False, "modeBarButtons": [["toImage"]]}
@@ -97,16 +105,49 @@ def new_figure(traces: Iterable[Any], *, x: str, y: str, alt: str, height: int =
         height: Height in pixels.
     """
     figure = go.Figure(list(traces))
+    figure.update_xaxes(title={"text": x, "standoff": 12})
+    figure.update_yaxes(title={"text": y, "standoff": 12})
+    dress(figure, alt=alt, height=height)
+    return figure
+
+
+def dress(figure: go.Figure, *, alt: str, height: int) -> None:
+    """Give a figure, with the axes it has, what all figures share; arguments as `new_figure`."""
+    text = {"color": TEXT}
     figure.update_layout(
         template=TEMPLATE,
         height=height,
         margin={"l": 8, "r": 16, "t": 28, "b": 8},
         dragmode=False,
         meta={"alt": alt},
-        xaxis={"title": {"text": x, "standoff": 12}},
-        yaxis={"title": {"text": y, "standoff": 12}},
+        font=text,
+        hoverlabel={"font": text},
     )
-    return figure
+    figure.update_xaxes(tickfont=text, title={"font": text})
+    figure.update_yaxes(tickfont=text, title={"font": text})
+
+
+def padded(values: Iterable[float | None], *, share: float = 0.06) -> tuple[float, float]:
+    """Range of an axis with some room beside the outermost values.
+
+    Args:
+        values: What the axis must hold, at least one figure; None is passed over.
+        share: Room on each side, as a share of the extent.
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known), max(known)
+    pad = share * (high - low) or share * abs(high) or share
+    return low - pad, high + pad
+
+
+def count_axis(figure: go.Figure, highest: float) -> None:
+    """Start the y axis of counts at 0, without ticks between whole numbers."""
+    figure.update_yaxes(rangemode="tozero", **({"dtick": 1} if highest <= 5 else {}))
+
+
+def interval_ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    """Both limits, None where there are none."""
+    return (None, None) if interval is None else (interval.low, interval.high)
 
 
 def alt_text(figure: go.Figure) -> str:
