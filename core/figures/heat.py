@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from core.figures.theme import VERMILLION, named_ticks, new_figure
+from core.figures.theme import TEXT, VERMILLION, named_ticks, new_figure
 from core.stats.common import Bools, Floats
 
 SCALE = ("#E8F1F8", "#5BA3CF", "#0072B2", "#08304F")
@@ -104,20 +104,24 @@ def _cell_texts(values: Floats, text: Texts, highest: float) -> list[Any]:
     defined = np.isfinite(values)
     dark = defined & dark_cells(values, highest)
     words = np.array([[str(cell) for cell in row] for row in text], dtype=object)
-    groups = [(dark, "#FFFFFF"), (defined & ~dark, "#000000"), (~defined, None)]
+    groups = [(dark, "#FFFFFF"), (defined & ~dark, "#000000"), (~defined, TEXT)]
     return [_text_trace(words, cells, colour) for cells, colour in groups if cells.any()]
 
 
-def _text_trace(words: Any, cells: Bools, colour: str | None) -> Any:
+def _text_trace(words: Any, cells: Bools, colour: str) -> Any:
     y, x = np.nonzero(cells)
-    font: dict[str, Any] = {"size": _text_size(max(words.shape))}
-    kept: dict[str, Any] = {}
-    if colour is not None:
-        font["color"] = colour
-        same = {"textfont": {"color": colour}}  # a click on one cell must not fade the others
-        kept = {"selected": same, "unselected": same}
+    font = {"size": _text_size(max(words.shape)), "color": colour}
+    same = {"textfont": {"color": colour}}  # a click on one cell must not fade the others
     return go.Scatter(
-        x=x, y=y, text=words[cells].tolist(), mode="text", textfont=font, hoverinfo="skip", name="cell text", **kept
+        x=x,
+        y=y,
+        text=words[cells].tolist(),
+        mode="text",
+        textfont=font,
+        hoverinfo="skip",
+        name="cell text",
+        selected=same,
+        unselected=same,
     )
 
 

@@ -1,6 +1,7 @@
 """Ranking of candidates from pairwise verdicts, with the effect of the slot."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import statsmodels.api as sm
@@ -65,7 +66,7 @@ def bradley_terry(
     reason = _obstacle(design, wins, losses)
     if reason is not None:
         return _undefined_fit(reason, n, candidates, share, slot=slot)
-    fit = sm.GLM(np.column_stack([wins, losses]), design, family=sm.families.Binomial()).fit()
+    fit = _fit(wins, losses, design)
     covariance, groups = np.asarray(fit.cov_params()), None
     if clusters is not None:
         rows = _design(first, second, candidates, reference=reference, slot=slot)
@@ -111,9 +112,15 @@ def _undefined_fit(reason: Undefined, n: int, candidates: int, share: Estimate, 
     return BradleyTerry((nothing,) * candidates, nothing if slot else None, test if slot else None, share)
 
 
+def _fit(wins: Floats, losses: Floats, design: Floats) -> Any:
+    """Binomial GLM; as many parameters as rows leave no degree of freedom, by which statsmodels divides on the way."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return sm.GLM(np.column_stack([wins, losses]), design, family=sm.families.Binomial()).fit()
+
+
 def _likelihood_ratio(deviance: float, wins: Floats, losses: Floats, without: Floats, n: int) -> TestResult:
     """Deviance without the slot effect minus deviance with it."""
-    smaller = sm.GLM(np.column_stack([wins, losses]), without, family=sm.families.Binomial()).fit()
+    smaller = _fit(wins, losses, without)
     return _chi2(float(smaller.deviance - deviance), n)
 
 

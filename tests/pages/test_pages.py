@@ -1,35 +1,15 @@
 """Every page on an empty store, on the demo history and by a link that names what to show."""
 
-from pathlib import Path
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
-from core.ingest.simulate import ensure_demo
-from core.store.engine import DATABASE_PATH, DATABASE_URL, get_engine
+from tests.pages.opening import open_app
 
-PAGES = Path(__file__).parents[2] / "pages"
 NAMES = ["overview", "dispersion", "gate_flips"]
 
 
-def open_app(page: str, **query: str) -> AppTest:
-    test = AppTest.from_file(str(PAGES / f"{page}.py"), default_timeout=60)
-    for name, value in query.items():
-        test.query_params[name] = value
-    return test.run()
-
-
-@pytest.fixture
-def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DATABASE_URL, raising=False)
-    monkeypatch.setenv(DATABASE_PATH, str(tmp_path / "demo.db"))
-    ensure_demo(get_engine(f"sqlite:///{tmp_path / 'demo.db'}"))
-
-
+@pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("page", NAMES)
-def test_an_empty_store_says_what_to_do(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DATABASE_URL, raising=False)
-    monkeypatch.setenv(DATABASE_PATH, str(tmp_path / "empty.db"))
+def test_an_empty_store_says_what_to_do(page: str) -> None:
     test = open_app(page)
     assert not test.exception
     assert "make demo" in test.info[0].value
