@@ -41,7 +41,7 @@ def say_scope(scope: Scope) -> None:
         scope.corpus if scope.selection.item_slice is None else f"{scope.corpus}, slice {scope.selection.item_slice}"
     )
     st.markdown(
-        f"**{_plain(scope.judge)}**{badge}  \n{_plain(where)} · {_plain(scope.criterion.key)} · gate {scope.gate:g}"
+        f"**{plain(scope.judge)}**{badge}  \n{plain(where)} · {plain(scope.criterion.key)} · gate {scope.gate:g}"
     )
 
 
@@ -99,6 +99,6 @@ def _defused(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that came from outside, with everything Markdown would act on escaped."""
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]()#+-.!|<>$:~" else sign for sign in text)
