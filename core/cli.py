@@ -18,9 +18,10 @@ from core.ingest.mapping import Mapping
 from core.ingest.records import ImportRefused, MappingRefused, Problem
 from core.ingest.rubric_file import load_rubric
 from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, parse_levels
-from core.ingest.scoring import canonical, number
+from core.ingest.scoring import number
 from core.ingest.simulate import ensure_demo
 from core.ingest.source import Limits, Source
+from core.ingest.wording import problem_lines, refusal_line, report_lines
 from core.stats.health import JudgeHealth, judge_health
 from core.store import queries
 from core.store.engine import database_url, get_engine, reading
@@ -97,10 +98,9 @@ def import_file(given: argparse.Namespace) -> int:
     except ImportRefused as refusal:
         print(f"Nothing was imported: {refusal}", file=sys.stderr)
         return REFUSED
-    refused = bool(report.set_aside) and not (given.set_aside and report.set_aside < report.rows)
-    for line in _refusal_lines(report) if refused else _report_lines(report, dry_run=given.dry_run):
+    for line in _refusal_lines(report) if report.refused else report_lines(report, dry_run=given.dry_run):
         print(line)
-    return REFUSED if refused else DONE
+    return REFUSED if report.refused else DONE
 
 
 def report(given: argparse.Namespace) -> int:
@@ -328,50 +328,9 @@ def escape_formula(text: str) -> str:
 
 
 def _refusal_lines(report: ImportReport) -> Iterator[str]:
-    yield f"{report.file} was not imported: {report.set_aside:,} of {report.rows:,} lines are bad."
-    yield from _problem_lines(report)
+    yield refusal_line(report)
+    yield from problem_lines(report)
     yield "Correct them, or import the others with --set-aside; --rejects OUT.csv writes all bad lines to a file."
-
-
-def _problem_lines(report: ImportReport) -> Iterator[str]:
-    for bad in report.problems[:_SHOWN]:
-        column = f", {bad.column}" if bad.column else ""
-        value = f" {bad.value!r}:" if bad.value else ""
-        yield f"  line {bad.line}{column}:{value} {bad.reason}"
-    if report.set_aside > _SHOWN:
-        yield f"  … and {report.set_aside - _SHOWN:,} more"
-
-
-def _report_lines(report: ImportReport, *, dry_run: bool) -> Iterator[str]:
-    yield f"{'Dry run, nothing was written' if dry_run else 'Imported'}: {report.file}"
-    name, number_ = report.corpus
-    yield f"  corpus {name} version {number_}: {report.items_new:,} new items, {report.items_known:,} known"
-    yield f"  rows {report.rows:,}, calls {report.calls:,}, scored {report.scored:,}"
-    if report.unscored:
-        reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in report.unscored.items())
-        yield f"  unscored {sum(report.unscored.values()):,}: {reasons}"
-    if report.copied:
-        yield f"  copied replies {report.copied:,}: they repeat an earlier response id and count once"
-    if report.shared:
-        yield f"  replies shared between judges {report.shared:,}: they carry a response id of another judge's reply"
-    for judge in report.judges:
-        yield f"  judge {judge.name}: {', '.join(f'{word} {rows:,}' for word, rows in judge.outcomes.items())}"
-    if report.label_set:
-        yield f"  labels {report.labels:,} in set {report.label_set[0]} version {report.label_set[1]}"
-    for use in report.statuses:
-        if use.word:
-            yield f"  status {use.word!r} read as {use.meaning}: {use.rows:,} rows"
-    for spelling in report.spellings:
-        yield (f"  {spelling.criterion} {spelling.raw!r} read as {canonical(spelling.value)}: {spelling.rows:,} rows")
-    if report.zoneless:
-        yield f"  times without a zone, taken for UTC: {report.zoneless:,}"
-    if report.mutated:
-        yield f"  text changed under the same key, kept as other items: {len(report.mutated):,}"
-        yield f"    {', '.join(report.mutated[:_SHOWN])}{', …' if len(report.mutated) > _SHOWN else ''}"
-    if report.set_aside:
-        yield f"  set aside {report.set_aside:,} bad lines:"
-        yield from _problem_lines(report)
-    yield f"  {report.seconds:.1f} s"
 
 
 if __name__ == "__main__":

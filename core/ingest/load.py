@@ -24,6 +24,7 @@ from core.store.tables import ImportFile, Rubric
 
 _SAMPLE = 5_000
 _COLLECT_AFTER = 500_000
+_TOLD_EVERY = 10_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class ImportReport:
 
     Attributes:
         imported: Whether the store was changed.
+        refused: Whether bad lines stood in the way.
         file: Name of the file.
         sha256: Hash of its content.
         mapping: The mapping that was used.
@@ -86,6 +88,7 @@ class ImportReport:
     """
 
     imported: bool
+    refused: bool
     file: str
     sha256: str
     mapping: Mapping
@@ -159,6 +162,7 @@ def run_import(
     dry_run: bool = False,
     simulated: bool = False,
     on_problem: Callable[[Problem], None] | None = None,
+    on_rows: Callable[[int], None] | None = None,
 ) -> ImportReport:
     """Import a file in one transaction.
 
@@ -177,6 +181,7 @@ def run_import(
         dry_run: Do everything, then undo it.
         simulated: Whether the file is generated; marked so wherever it shows.
         on_problem: Called with every bad line.
+        on_rows: Called now and then with the number of records read so far; what it raises undoes the import.
 
     Raises:
         AlreadyImported: When the same content was imported before.
@@ -207,7 +212,7 @@ def run_import(
             )
             book = SetAsideBook(session, file) if set_aside else None
             problems = Problems(mapping, [call for call in (on_problem, book and book.add) if call])
-            rows = _read(reader, mapping, importer, problems, set_aside=set_aside)
+            rows = _read(reader, mapping, importer, problems, set_aside=set_aside, on_rows=on_rows)
             if book:
                 book.flush()
             imported = not problems.count or (set_aside and problems.count < rows)
@@ -217,6 +222,7 @@ def run_import(
             report = replace(
                 _report(session, importer, file, problems),
                 imported=imported and not dry_run,
+                refused=not imported,
                 mapping=mapping,
                 corpus=(corpus_version.name, corpus_version.version),
                 label_set=(labels.name, labels.version) if labels else None,
@@ -257,11 +263,21 @@ def _criteria(session: Session, rubric: RubricSpec, stored: Rubric) -> dict[str,
     return {spec.key: Criterion.of(spec, ids[spec.key]) for spec in rubric.criteria}
 
 
-def _read(reader: Reader, mapping: Mapping, importer: Importer, problems: Problems, *, set_aside: bool) -> int:
+def _read(
+    reader: Reader,
+    mapping: Mapping,
+    importer: Importer,
+    problems: Problems,
+    *,
+    set_aside: bool,
+    on_rows: Callable[[int], None] | None,
+) -> int:
     """Take every record; the number of them."""
     rows = 0
     for record in reader.records(mapping):
         rows += 1
+        if on_rows and rows % _TOLD_EVERY == 0:
+            on_rows(rows)
         if isinstance(record, Problem):
             problems.add(record)
         else:
@@ -283,6 +299,7 @@ def _report(session: Session, importer: Importer, file: ImportFile, problems: Pr
     outcomes = sum((Counter(judge.outcomes) for judge in judges), Counter[str]())
     return ImportReport(
         imported=False,
+        refused=False,
         file=file.name,
         sha256=file.sha256,
         mapping=Mapping(),

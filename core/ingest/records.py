@@ -82,6 +82,37 @@ class Record(NamedTuple):
 ROLES = Record._fields[1:]
 """What a column can mean."""
 
+MEANINGS: dict[str, str] = {
+    "item": "what is judged",
+    "repetition": "number of the independent call on the item",
+    "criterion": "what is scored",
+    "judge": "name of the judge",
+    "model": "model snapshot of the judge",
+    "prompt_version": "version of the judge's prompt",
+    "rubric_version": "version of the judge's rubric",
+    "score": "what the judge gave",
+    "status": "ok, or why there is no score",
+    "rationale": "the judge's reasons",
+    "cited_evidence": "what the judge quoted",
+    "boundary_reason": "why not one level higher or lower",
+    "confidence": "the judge's own confidence",
+    "label": "what a person gave",
+    "label_reason": "the person's reasons",
+    "rater": "who gave the label",
+    "order": "which candidate stood in slot 1",
+    "slice": "why the item is in its corpus",
+    "system": "what wrote the candidate",
+    "system_b": "what wrote the second candidate",
+    "candidate": "the judged text",
+    "candidate_b": "the second judged text of a pair",
+    "request": "what the candidate answers",
+    "reference": "a reference answer",
+    "content_sha256": "hash of the judged text",
+    "response_id": "id of the judge's reply",
+    "created_at": "when the judge answered",
+}
+"""What each role stands for, in words for the person who maps columns to roles."""
+
 SHOWN = 200
 """Characters of a bad value that are kept."""
 

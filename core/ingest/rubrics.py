@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 
+from sqlalchemy import Engine
 from sqlmodel import Session, col, select
 
 from core.ingest.mapping import OK, STATUS_WORDS, Mapping
 from core.ingest.records import ImportRefused, Problem, Record
 from core.ingest.scoring import canonical, known_words, number
+from core.store.engine import reading
 from core.store.queries import CriterionView, list_criteria
 from core.store.specs import CriterionSpec, LevelSpec, RubricSpec
 from core.store.tables import Rubric
@@ -152,6 +154,12 @@ def get_rubric(*, session: Session, name: str, version: int | None = None) -> Ru
         return None
     criteria = tuple(_spec(view) for view in list_criteria(session=session, rubric_id=rubric.id))
     return RubricSpec(rubric.name, criteria, rubric.instructions, rubric.ready_rule, rubric.simulated)
+
+
+def read_rubric(engine: Engine, *, name: str, version: int) -> RubricSpec | None:
+    """`get_rubric` for callers that hold no session."""
+    with reading(engine) as session:
+        return get_rubric(session=session, name=name, version=version)
 
 
 def _spec(view: CriterionView) -> CriterionSpec:
