@@ -423,6 +423,50 @@ class Adjudication(Base, table=True):
     created_at: datetime = _created_at()
 
 
+class LabelQueue(Base, table=True):
+    """What a label set's readers were asked to label, and how it was chosen. Append-only: the newest one counts."""
+
+    __tablename__ = "label_queue"
+
+    id: int | None = Field(default=None, primary_key=True)
+    label_set_id: int = Field(foreign_key="label_set.id", index=True)
+    raters: list[str] = _json(list)
+    seed: int = 0
+    double_share: float = Field(description="Share of the items that two readers label")
+    note: str = Field(default="", description="What it was built from, in words")
+    created_at: datetime = _created_at()
+
+
+class QueueItem(Base, table=True):
+    """One item of a labelling queue. Append-only."""
+
+    __tablename__ = "queue_item"
+    __table_args__ = (Unique("queue_id", "item_id"),)
+
+    id: int | None = _key()
+    queue_id: int = Field(foreign_key="label_queue.id")
+    item_id: int = Field(sa_type=BIG_ID, foreign_key="item.id", index=True)
+    position: int
+    slot: int = Field(description="Place of its reader among the queue's raters")
+    second_slot: int | None = Field(default=None, description="Place of its second reader, where two label it")
+    why: str = ""
+
+
+class BlindRanking(Base, table=True):
+    """One reader's order of the candidates for one request, seen by letter only. Append-only: the newest one counts."""
+
+    __tablename__ = "blind_ranking"
+
+    id: int | None = _key()
+    label_set_id: int = Field(foreign_key="label_set.id", index=True)
+    rater: str
+    request_sha256: str = Field(description="Which request: the hash of its text")
+    item_ids: list[int] = _json(list)
+    ranks: list[int] = _json(list)
+    reason: str = ""
+    created_at: datetime = _created_at()
+
+
 class TrustRule(Base, table=True):
     """Thresholds frozen before the measurement. Append-only."""
 
@@ -454,6 +498,15 @@ class Decision(Base, table=True):
     created_at: datetime = _created_at()
 
 
+class Family(Base, table=True):
+    """The model family of a judge or of a system whose candidates are judged, as a person entered it."""
+
+    kind: str = Field(primary_key=True, description="What is named: judge or system")
+    name: str = Field(primary_key=True)
+    family: str
+    created_at: datetime = _created_at()
+
+
 class StoreRevision(Base, table=True):
     """One row that goes up with every write transaction."""
 
@@ -463,5 +516,16 @@ class StoreRevision(Base, table=True):
     revision: int = 0
 
 
-APPEND_ONLY = ("call", "score", "score_evidence", "label", "adjudication", "trust_rule", "decision")
+APPEND_ONLY = (
+    "call",
+    "score",
+    "score_evidence",
+    "label",
+    "adjudication",
+    "trust_rule",
+    "decision",
+    "label_queue",
+    "queue_item",
+    "blind_ranking",
+)
 """Tables whose rows no one may change or delete."""

@@ -16,10 +16,13 @@ from core.store.tables import (
     APPEND_ONLY,
     Adjudication,
     Base,
+    BlindRanking,
     Decision,
     DecisionKind,
     Item,
     Label,
+    LabelQueue,
+    QueueItem,
     TrustRule,
 )
 from tests.store.builders import add_items, item_spec, key_of, lay_ground, record, rows
@@ -32,12 +35,16 @@ WORDS = {
     "adjudication": "note",
     "trust_rule": "author",
     "decision": "reason",
+    "label_queue": "note",
+    "queue_item": "why",
+    "blind_ranking": "reason",
 }
 """A text column of each protected table, to be forged."""
 
 UNIQUE_KEYS = {
     "call": "run_id, item_id, repetition, slot_order, part, attempt",
     "score": "call_id, criterion_id",
+    "queue_item": "queue_id, item_id",
 }
 
 REFUSED = "is append-only: record a new row instead"
@@ -57,6 +64,11 @@ def fill(engine: Engine) -> None:
                 label_set_id=key_of(labels), item_id=item, criterion_id=criterion, value=2.0, author="a", note="n"
             )
         )
+        queue = LabelQueue(label_set_id=key_of(labels), raters=["r"], double_share=0.0, note="n")
+        session.add(queue)
+        session.flush()
+        session.add(QueueItem(queue_id=key_of(queue), item_id=item, position=0, slot=0, why="w"))
+        session.add(BlindRanking(label_set_id=key_of(labels), rater="r", request_sha256="0", reason="so"))
         session.add(TrustRule(name="rule", author="a", sha256="0"))
         session.add(
             Decision(
