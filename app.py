@@ -2,11 +2,14 @@
 
 import streamlit as st
 
-PAGES = [
-    st.Page("pages/overview.py", title="Overview", icon=":material/monitoring:", default=True),
-    st.Page("pages/dispersion.py", title="Dispersion", icon=":material/scatter_plot:"),
-    st.Page("pages/gate_flips.py", title="Gate flips", icon=":material/swap_vert:"),
-]
+PAGES = {
+    "Judge health": [
+        st.Page("pages/overview.py", title="Overview", icon=":material/monitoring:", default=True),
+        st.Page("pages/dispersion.py", title="Dispersion", icon=":material/scatter_plot:"),
+        st.Page("pages/gate_flips.py", title="Gate flips", icon=":material/swap_vert:"),
+        st.Page("pages/item.py", title="Item", icon=":material/manage_search:"),
+    ],
+}
 
 st.set_page_config(page_title="Evenhand", page_icon="⚖️", layout="wide")
 st.navigation(PAGES).run()
