@@ -14,6 +14,7 @@ from core.figures.theme import (
     count_axis,
     escape,
     level_names,
+    look,
     mark_value,
     named_ticks,
     new_figure,
@@ -25,7 +26,7 @@ from core.figures.theme import (
     short,
 )
 from core.figures.words import say_count, say_number, say_part, say_reason
-from core.stats.common import Estimate, Floats, Ints, Undefined
+from core.stats.common import MISSING, Estimate, Floats, Ints, Undefined
 from core.stats.dispersion import ItemDispersion, per_item_dispersion
 
 MOST_ROWS = 60
@@ -171,6 +172,62 @@ def item_strip(
         mark_value(figure, _below(levels, gate), f"gate {gate:g}", span=span)
     if len(counts) > len(shown):
         note(figure, f"the first {len(shown)} of {say_count(len(counts))} items")
+    return figure
+
+
+def score_vector(
+    codes: NDArray[np.integer],
+    names: Sequence[str],
+    words: Sequence[str],
+    levels: Floats,
+    *,
+    groups: Sequence[str],
+    gate: float | None = None,
+) -> go.Figure:
+    """Every repetition of one item in the order it was made, at the level it was given; those without one lie below.
+
+    Args:
+        codes: Level index of each repetition, shape (R,), MISSING where there is no usable score.
+        names: Name of each repetition.
+        words: What came of each repetition, for the hover.
+        levels: Level values, shape (L,); all of them stand on the axis.
+        groups: Series of each repetition, told apart by colour and symbol.
+        gate: Level value at and above which an item passes.
+    """
+    if not len(codes):
+        return no_figure(say_reason(Undefined.NO_DATA))
+    labels, ticks = level_names(levels), np.sort(levels)
+    step = float(np.diff(ticks).max(initial=0)) or 1.0
+    floor = float(ticks[0]) - step
+    heights = np.where(codes == MISSING, floor, levels[codes])
+    traces = []
+    for place, group in enumerate(dict.fromkeys(groups)):
+        own = [at for at, name in enumerate(groups) if name == group]
+        style = look(place)
+        traces.append(
+            go.Scatter(
+                x=own,
+                y=heights[own],
+                mode="markers",
+                name=escape(group),
+                marker={"color": style.colour, "symbol": style.symbol, "size": 11, "line": {"color": GREY, "width": 1}},
+                hovertext=[f"{escape(names[at])}<br>{escape(words[at])}" for at in own],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
+    alt = "Scores in order: " + ", ".join("none" if code == MISSING else labels[code] for code in codes) + "."
+    figure = new_figure(traces, x="Repetition", y="Score (level of the rubric)", alt=alt, height=300)
+    missing = bool((codes == MISSING).any())
+    figure.update_layout(showlegend=True)
+    figure.update_xaxes(**named_ticks([escape(name) for name in names]), range=[-0.6, len(codes) - 0.4])
+    shown = named_ticks(labels, levels)
+    if missing:
+        shown |= {"tickvals": [*shown["tickvals"], floor], "ticktext": [*shown["ticktext"], "no score"]}
+    figure.update_yaxes(
+        **shown, range=list(padded([floor if missing else float(ticks[0]), float(ticks[-1])], share=0.12))
+    )
+    if gate is not None:
+        mark_value(figure, _below(levels, gate), f"gate {gate:g}", axis="y")
     return figure
 
 

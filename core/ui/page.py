@@ -1,6 +1,7 @@
 """The parts every page is made of: its opening, its denominators, figures with their table and download."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,6 +13,28 @@ from core.ui import cached
 from core.ui.scope import Scope
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+MOST_ROWS = 1_000
+"""Rows of a table that a browser is sent; the CSV has all of them."""
+
+OUTCOME_WORDS = {
+    "scored": "scored",
+    "copied": "copied from another reply",
+    "refusal": "refused",
+    "truncated": "cut off",
+    "not_json": "not JSON",
+    "missing_criterion": "criterion missing",
+    "out_of_range": "not a level of the rubric",
+    "wrong_type": "score of the wrong type",
+    "no_rationale": "no rationale",
+    "request_error": "request failed",
+    "verdict_missing": "verdict missing",
+    "conflicting_verdicts": "verdicts contradict each other",
+    "cancelled": "cancelled",
+}
+"""What came of a call, as a reader would say it."""
+
+_CHART = {"displaylogo": False, "scrollZoom": False, "modeBarButtons": [["toImage"]]}
 
 
 def open_page(title: str, question: str) -> None:
@@ -40,25 +63,104 @@ def say_scope(scope: Scope) -> None:
     where = (
         scope.corpus if scope.selection.item_slice is None else f"{scope.corpus}, slice {scope.selection.item_slice}"
     )
-    st.markdown(
-        f"**{plain(scope.judge)}**{badge}  \n{plain(where)} · {plain(scope.criterion.key)} · gate {scope.gate:g}"
-    )
+    gate = "" if scope.pairwise else f" · gate {scope.gate:g}"
+    st.markdown(f"**{plain(scope.judge)}**{badge}  \n{plain(where)} · {plain(scope.criterion.key)}{gate}")
 
 
 def say_outcomes(outcomes: Mapping[str, int]) -> None:
     """Attempted, scored and unscored by reason: the denominator of everything below."""
     attempted = sum(outcomes.values())
     scored = outcomes.get("scored", 0)
-    rest = ", ".join(f"{calls:,} {reason}" for reason, calls in sorted(outcomes.items()) if reason != "scored")
+    rest = ", ".join(
+        f"{calls:,} {outcome_words(reason)}" for reason, calls in sorted(outcomes.items()) if reason != "scored"
+    )
     st.caption(f"{attempted:,} calls attempted · {scored:,} scored · unscored or not counted: {rest or 'none'}")
 
 
-def show_figure(figure: go.Figure, table: pd.DataFrame, *, name: str, key: str | None = None) -> None:
-    """A figure with the table behind it and its CSV download."""
-    st.plotly_chart(figure, key=key or name, config={"displaylogo": False})
+def outcome_words(outcome: str) -> str:
+    """What came of a call, in words; an outcome without words is its own name."""
+    return OUTCOME_WORDS.get(outcome, outcome.replace("_", " "))
+
+
+def show_figure(
+    figure: go.Figure,
+    table: pd.DataFrame,
+    *,
+    name: str,
+    key: str | None = None,
+    on_click: Callable[[Any], None] | None = None,
+) -> None:
+    """A figure with the table behind it and its CSV download.
+
+    Args:
+        figure: The figure.
+        table: The figures drawn in it.
+        name: File name of the CSV and key of the widgets.
+        key: Key of the chart where it is not the name.
+        on_click: Called with the customdata of a point that was clicked.
+    """
+    chart = key or name
+    st.plotly_chart(
+        figure,
+        key=chart,
+        config=_CHART,
+        alt=str((figure.layout.meta or {}).get("alt", "")) or None,
+        on_select="ignore" if on_click is None else lambda: _pass_click(chart, on_click),
+        selection_mode="points",
+    )
     with st.expander("Table and download"):
-        st.dataframe(table, hide_index=True)
+        show_table(table)
         download(table, name=name)
+
+
+def show_table(table: pd.DataFrame) -> None:
+    """A table to read; beyond `MOST_ROWS` rows it says how many are left to the download."""
+    st.dataframe(table.head(MOST_ROWS), hide_index=True, placeholder="undefined")
+    _say_cut(table)
+
+
+def show_items(table: pd.DataFrame, scope: Scope, *, name: str, column_config: Mapping[str, Any] | None = None) -> None:
+    """A table of items with its download; a click on a row opens the item's page.
+
+    Args:
+        table: One row an item, its key in the column "item".
+        scope: What the page looks at; the item's page opens on the same.
+        name: File name of the CSV and key of the table.
+        column_config: Titles, formats and help of the columns.
+    """
+    if table.empty:
+        st.caption("None.")
+        return
+    event = st.dataframe(
+        table.head(MOST_ROWS),
+        key=f"items_{name}",
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        placeholder="undefined",
+        column_config=dict(column_config or {}),
+    )
+    _say_cut(table)
+    download(table, name=name)
+    if event.selection.rows:
+        open_item(scope, str(table["item"].iloc[event.selection.rows[0]]))
+
+
+def open_item(scope: Scope, key: str) -> None:
+    """Go to an item's page, on the same judge, criterion and gate."""
+    st.switch_page("pages/item.py", query_params=scope.address(item=key))
+
+
+def _pass_click(chart: str, on_click: Callable[[Any], None]) -> None:
+    """Hand on the customdata of the point that was clicked; taking a selection back hands on nothing."""
+    points = st.session_state[chart].selection.points
+    if points and points[0].get("customdata") is not None:
+        on_click(points[0]["customdata"])
+
+
+def _say_cut(table: pd.DataFrame) -> None:
+    if len(table) > MOST_ROWS:
+        st.caption(f"The first {MOST_ROWS:,} of {len(table):,} rows; the CSV has all of them.")
 
 
 def download(table: pd.DataFrame, *, name: str) -> None:
@@ -87,12 +189,19 @@ def show_metric(label: str, estimate: Estimate, words: str, *, help: str) -> Non
     value, _, rest = words.partition(" (")
     with st.container(border=True):
         if estimate.value is None:
-            st.markdown(f"{label}  \n*undefined: {words}*", help=help)
+            st.markdown(f"{label}  \n*{words.partition(' (')[0]}*", help=help)
             return
         st.metric(label, value, help=help)
         st.caption(rest.rstrip(")"))
         for note in estimate.notes:
             st.caption(note)
+
+
+def show_value(label: str, value: str, note: str, *, help: str) -> None:
+    """One figure large that has no interval, with what it rests on below."""
+    with st.container(border=True):
+        st.metric(label, value, help=help)
+        st.caption(note)
 
 
 def _defused(value: object) -> object:
