@@ -280,6 +280,39 @@ def winner_agreement(order_ab: Verdicts, order_ba: Verdicts, known: Verdicts) ->
     )
 
 
+def majority_verdicts(verdicts: Verdicts) -> Verdicts:
+    """The verdict that most repetitions of each pair gave, in one order, shape (pairs,).
+
+    Unscored repetitions have no vote. UNSCORED where none is left or where the leading verdicts have equally many
+    votes. The winner is strong when more than half of its votes are.
+
+    Args:
+        verdicts: Verdicts by slot of one order, shape (pairs, repetitions).
+    """
+    scored = verdicts != UNSCORED
+    votes = np.stack([(scored & (np.sign(verdicts) == sign)).sum(axis=1) for sign in (-1, 0, 1)], axis=1)
+    most = votes.max(axis=1)
+    alone = (votes == most[:, None]).sum(axis=1) == 1
+    winner = (votes.argmax(axis=1) - 1).astype(np.int8)
+    strong = (scored & (verdicts == 2 * winner[:, None]) & (winner[:, None] != 0)).sum(axis=1)
+    strength = np.where(2 * strong > most, 2, 1).astype(np.int8)
+    return np.where(alone & (most > 0), winner * strength, UNSCORED).astype(np.int8)
+
+
+def orphans_as_consistent(order_ab: Verdicts, order_ba: Verdicts) -> Estimate:
+    """Consistency by a rule that counts a verdict whose mate is missing as consistent, over single verdicts.
+
+    (2 * consistent pairs + verdicts without their mate) / all verdicts. Some published logs count so; it favours judges
+    that give no verdict. `left_out` is the number of verdicts without their mate. Arguments as `position_outcomes`.
+    """
+    outcomes = position_outcomes(order_ab, order_ba)
+    orphans = int(((order_ab != UNSCORED) ^ (order_ba != UNSCORED)).sum())
+    verdicts = 2 * outcomes.complete + orphans
+    if verdicts == 0:
+        return undefined(Undefined.NO_DENOMINATOR)
+    return Estimate((2 * outcomes.agreeing + orphans) / verdicts, verdicts, orphans)
+
+
 def slot_table(order_ab: Verdicts, order_ba: Verdicts, *, steps: Literal[3, 5] = 3) -> Ints:
     """Count pairs by their verdict in order AB (row) and in order BA (column), both by slot.
 
