@@ -5,7 +5,7 @@ import pandas as pd
 from core.stats.common import Estimate
 from core.ui import cached
 from core.ui.cached import Selection, Snapshot
-from core.ui.scope import corpus_key, judge_key, judge_words
+from core.ui.scope import corpus_key, judge_key, judge_words, run_revisions
 
 FIRST = "first"
 """The criterion choice that takes each rubric's first."""
@@ -37,7 +37,7 @@ def _row(at: Snapshot, judge: pd.Series, wanted: str) -> dict[str, object] | Non
     runs = cached.runs(at, judge_id=int(judge.judge_id), corpus_id=int(judge.corpus_id))
     selection = Selection(
         at.store,
-        tuple((int(run.id), int(run.revision)) for run in runs.itertuples()),
+        run_revisions(runs),
         criterion.id,
         criterion.levels,
     )

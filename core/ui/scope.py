@@ -9,8 +9,12 @@ import streamlit as st
 from core.store.queries import CriterionView
 from core.ui import cached, url
 from core.ui.cached import Selection, Snapshot
+from core.ui.links import link
 
 ALL_SLICES = "all"
+
+_REPEATED = 1.5
+"""Calls an item from which a judge counts as repeated: a second repetition has begun on half of the items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Scope:
         gate: The score at and above which an item passes; the rubric's unless moved.
         selection: Which scores.
         simulated: Whether the scores come from a simulator.
+        pairwise: Whether the judge judges pairs, which have no gate.
     """
 
     at: Snapshot
@@ -38,10 +43,12 @@ class Scope:
     gate: float
     selection: Selection
     simulated: bool
+    pairwise: bool = False
 
     def address(self, **more: str) -> dict[str, str]:
         """The query string of this scope, for a link to another page."""
-        return {name: url.read(name) for name in ("corpus", "judge", "criterion", "gate") if url.read(name)} | more
+        kept = ("corpus", "judge", "criterion", "gate", "slice", "runs")
+        return {name: url.read(name) for name in kept if url.read(name)} | more
 
 
 def judge_words(judge: pd.Series) -> str:
@@ -66,17 +73,20 @@ def level_words(value: float) -> str:
     return f"{value:g}"
 
 
-def select_scope(*, pairwise: bool = False) -> Scope:
+def select_scope(*, pairwise: bool | None = False, sliced: bool = True) -> Scope:
     """Draw the sidebar's choices and return them; an empty store ends the page with what to do.
 
     Args:
-        pairwise: Choose among judges of pairs rather than of single answers.
+        pairwise: Choose among judges of pairs rather than of single answers; None takes both.
+        sliced: Offer a choice of slice; without it the scope has every item.
     """
     at = cached.snapshot()
     judges = cached.judges(at)
-    judges = judges[judges.pairwise.astype(bool) == pairwise]
+    if pairwise is not None:
+        judges = judges[judges.pairwise.astype(bool) == pairwise]
     if judges.empty:
         say_empty("judge of pairs" if pairwise else "judge")
+    judges = _best_first(at, judges)
     side = st.sidebar
     corpora = judges.drop_duplicates("corpus_id")
     corpus = url.choose(
@@ -102,7 +112,7 @@ def select_scope(*, pairwise: bool = False) -> Scope:
     ]
     criteria = {criterion.key: criterion for criterion in cached.criteria(at, rubric_id=int(chosen.rubric_id))}
     criterion = criteria[url.choose(side, "Criterion", "criterion", {key: key for key in criteria})]
-    gate = _choose_gate(criterion)
+    gate = criterion.gate if chosen.pairwise else _choose_gate(criterion)
     runs = cached.runs(at, judge_id=int(chosen.judge_id), corpus_id=int(chosen.corpus_id))
     return Scope(
         at=at,
@@ -113,10 +123,39 @@ def select_scope(*, pairwise: bool = False) -> Scope:
         criterion=criterion,
         gate=gate,
         selection=Selection(
-            at.store, _choose_runs(runs), criterion.id, criterion.levels, _choose_slice(at, int(chosen.corpus_id))
+            at.store,
+            _choose_runs(runs),
+            criterion.id,
+            criterion.levels,
+            _choose_slice(at, int(chosen.corpus_id)) if sliced else None,
         ),
         simulated=bool(chosen.simulated),
+        pairwise=bool(chosen.pairwise),
     )
+
+
+def run_revisions(runs: pd.DataFrame) -> tuple[tuple[int, int], ...]:
+    """(run id, revision) of each run, as a selection names them."""
+    return tuple(zip(runs.id.astype(int).tolist(), runs.revision.astype(int).tolist(), strict=True))
+
+
+def _best_first(at: Snapshot, judges: pd.DataFrame) -> pd.DataFrame:
+    """Judges by how much their repetitions have to show: repeated ones first, own data before simulated, the newest.
+
+    Without repetitions the one with most calls comes first.
+    """
+    sizes = dict(zip(cached.corpora(at).id, cached.corpora(at)["items"], strict=True))
+
+    def rank(judge: pd.Series) -> tuple[bool, bool, float, int]:
+        criterion = cached.criteria(at, rubric_id=int(judge.rubric_id))[0]
+        runs = cached.runs(at, judge_id=int(judge.judge_id), corpus_id=int(judge.corpus_id))
+        calls = sum(cached.tallies(Selection(at.store, run_revisions(runs), criterion.id, criterion.levels)).values())
+        orders = 2 if judge.pairwise else 1
+        repeated = calls >= _REPEATED * orders * int(sizes[judge.corpus_id])
+        return repeated, repeated and not judge.simulated, judge.newest_run.timestamp() if repeated else 0.0, calls
+
+    ranks = [rank(judge) for _, judge in judges.iterrows()]
+    return judges.iloc[sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)]
 
 
 def _choose_gate(criterion: CriterionView) -> float:
@@ -154,8 +193,9 @@ def _choose_runs(runs: pd.DataFrame) -> tuple[tuple[int, int], ...]:
 def say_empty(what: str) -> NoReturn:
     """End the page: there is no `what` yet, and how to get one."""
     st.info(
-        f"No {what} has any scores yet. Import a file with `python -m core.cli import FILE`, "
+        f"No {what} has any scores yet. Bring in a file on the Datasets page or with `python -m core.cli import FILE`, "
         "or run `make demo` to load the simulated history.",
         icon=":material/info:",
     )
+    link("datasets", "Bring in a file", icon=":material/database:")
     st.stop()
