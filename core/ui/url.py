@@ -20,7 +20,7 @@ def choose(
     *,
     default: str | None = None,
     help: str | None = None,
-    widget: Literal["selectbox", "select_slider"] = "selectbox",
+    widget: Literal["selectbox", "select_slider", "segmented_control"] = "selectbox",
 ) -> str:
     """One of `options`, keys as they stand in the URL against their labels.
 
