@@ -71,6 +71,16 @@ class JudgeKind(StrEnum):
     PROGRAM = "program"
 
 
+class RunStatus(StrEnum):
+    """Where a run stands; what was imported is done."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    DONE = "done"
+    FAILED = "failed"
+
+
 class DecisionKind(StrEnum):
     """What a promotion review ended in."""
 
@@ -507,6 +517,128 @@ class Family(Base, table=True):
     created_at: datetime = _created_at()
 
 
+class PlannedCall(Base, table=True):
+    """One call that a run intends to make, written before the first request. Append-only."""
+
+    __tablename__ = "planned_call"
+    __table_args__ = (
+        Unique("run_id", "sequence"),
+        Unique("run_id", "item_id", "repetition", "slot_order", "part"),
+        Index("ix_planned_call_chunk", "run_id", "chunk"),
+    )
+
+    id: int | None = _key()
+    run_id: int = Field(foreign_key="run.id")
+    sequence: int = Field(description="Place in the run: all items once, then again")
+    chunk: int = Field(description="Number of the chunk that a worker takes at once")
+    item_id: int = Field(sa_type=BIG_ID, foreign_key="item.id")
+    repetition: int
+    slot_order: str = Order.SINGLE
+    part: str = ""
+
+
+class CallAttempt(Base, table=True):
+    """An attempt at a planned call: one row before it is asked, and one if it failed. Append-only.
+
+    An attempt that was answered ends in its call; one whose worker died ends in nothing.
+    """
+
+    __tablename__ = "call_attempt"
+    __table_args__ = (Unique("planned_call_id", "attempt", "event"), Index("ix_call_attempt_run", "run_id", "event"))
+
+    id: int | None = _key()
+    run_id: int = Field(foreign_key="run.id")
+    planned_call_id: int = Field(sa_type=BIG_ID, foreign_key="planned_call.id")
+    attempt: int
+    event: str = Field(description="started or failed")
+    worker: str = ""
+    message_batch_id: int | None = Field(default=None, foreign_key="message_batch.id", index=True)
+    status: int | None = Field(default=None, description="HTTP status of the failure")
+    error: str | None = None
+    created_at: datetime = _created_at()
+
+
+class RunState(Base, table=True):
+    """How a planned run stands, what it may spend and what it has spent."""
+
+    __tablename__ = "run_state"
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    state: str = Field(default=RunStatus.RUNNING, index=True)
+    batched: bool = Field(default=False, description="Whether calls go through Message Batches")
+    redacted: bool = Field(default=False, description="Whether texts are redacted before they leave")
+    concurrency: int = Field(default=4, description="Most calls in flight in one worker")
+    planned: int = Field(default=0, description="Planned calls")
+    pilot: bool = Field(default=False, description="Whether the run pauses once its first chunk is done")
+    spending_limit: float | None = Field(default=None, description="US dollars")
+    input_price: float | None = Field(default=None, description="US dollars a million tokens; none: no price known")
+    output_price: float | None = None
+    price_date: str = ""
+    call_reserve: float = Field(default=0.0, description="US dollars set aside for each call in flight")
+    spent: float = Field(default=0.0, description="US dollars by the tokens of the replies")
+    input_tokens: int = Field(default=0, sa_type=BIG_ID)
+    output_tokens: int = Field(default=0, sa_type=BIG_ID)
+    error: str = Field(default="", description="Why it stopped")
+    what_to_do: str = ""
+    worker: str = Field(default="", description="Who sends and reads the run's Message Batches")
+    started_at: datetime = _created_at()
+    ended_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class PlanChunk(Base, table=True):
+    """Planned calls that one worker takes at once."""
+
+    __tablename__ = "plan_chunk"
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    number: int = Field(primary_key=True)
+    generation: int = Field(default=0, description="Goes up whenever the chunk is queued; who has an older one lost it")
+    worker: str = Field(default="", description="Who has it; empty: nobody yet")
+    queued_at: datetime | None = Field(default=None, sa_type=UtcDateTime, description="Empty: not in the queue")
+    in_flight: int = 0
+    done: bool = False
+
+
+class MessageBatch(Base, table=True):
+    """A Message Batch: its provider's id is stored before it is polled."""
+
+    __tablename__ = "message_batch"
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: int = Field(foreign_key="run.id", index=True)
+    batch_id: str = Field(default="", description="The provider's id; empty until it answered")
+    status: str = Field(default="creating", description="creating, in_progress, recorded or lost")
+    requests: int = 0
+    error: str = ""
+    created_at: datetime = _created_at()
+    ended_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+
+
+class Schedule(Base, table=True):
+    """A corpus that a judge scores again and again."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    corpus_id: int = Field(foreign_key="corpus.id")
+    judge_id: int = Field(foreign_key="judge.id")
+    repetitions: int = 1
+    options: dict[str, Any] = _json(dict)
+    cron: str = Field(description="Minute, hour, day, month and weekday, in UTC")
+    active: bool = True
+    next_at: datetime = Field(sa_type=UtcDateTime, nullable=False)
+    last_run_id: int | None = Field(default=None, foreign_key="run.id")
+    error: str = ""
+    created_at: datetime = _created_at()
+
+
+class Worker(Base, table=True):
+    """A process that makes calls, and when it was last seen."""
+
+    name: str = Field(primary_key=True)
+    process: int = Field(default=0, description="Its process id on its machine")
+    started_at: datetime = _created_at()
+    seen_at: datetime = _created_at()
+
+
 class StoreRevision(Base, table=True):
     """One row that goes up with every write transaction."""
 
@@ -527,5 +659,7 @@ APPEND_ONLY = (
     "label_queue",
     "queue_item",
     "blind_ranking",
+    "planned_call",
+    "call_attempt",
 )
 """Tables whose rows no one may change or delete."""

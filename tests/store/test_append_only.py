@@ -17,11 +17,13 @@ from core.store.tables import (
     Adjudication,
     Base,
     BlindRanking,
+    CallAttempt,
     Decision,
     DecisionKind,
     Item,
     Label,
     LabelQueue,
+    PlannedCall,
     QueueItem,
     TrustRule,
 )
@@ -38,6 +40,8 @@ WORDS = {
     "label_queue": "note",
     "queue_item": "why",
     "blind_ranking": "reason",
+    "planned_call": "part",
+    "call_attempt": "error",
 }
 """A text column of each protected table, to be forged."""
 
@@ -45,6 +49,8 @@ UNIQUE_KEYS = {
     "call": "run_id, item_id, repetition, slot_order, part, attempt",
     "score": "call_id, criterion_id",
     "queue_item": "queue_id, item_id",
+    "planned_call": "run_id, item_id, repetition, slot_order, part",
+    "call_attempt": "planned_call_id, attempt, event",
 }
 
 REFUSED = "is append-only: record a new row instead"
@@ -69,6 +75,12 @@ def fill(engine: Engine) -> None:
         session.flush()
         session.add(QueueItem(queue_id=key_of(queue), item_id=item, position=0, slot=0, why="w"))
         session.add(BlindRanking(label_set_id=key_of(labels), rater="r", request_sha256="0", reason="so"))
+        planned = PlannedCall(run_id=ground.run, sequence=0, chunk=0, item_id=item, repetition=0, part="p")
+        session.add(planned)
+        session.flush()
+        session.add(
+            CallAttempt(run_id=ground.run, planned_call_id=key_of(planned), attempt=1, event="failed", error="e")
+        )
         session.add(TrustRule(name="rule", author="a", sha256="0"))
         session.add(
             Decision(
