@@ -2,7 +2,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 
-.PHONY: run demo test lint format lock clean
+.PHONY: run demo test bench lint format lock clean
 .DEFAULT_GOAL := run
 
 # Starts the dashboard on an up-to-date store with the demo history in it.
@@ -20,7 +20,11 @@ test: $(VENV)/installed-dev
 lint: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy app.py pages core tests
+	$(VENV)/bin/mypy app.py pages core tests benchmarks
+
+# Takes about a quarter of an hour and rewrites docs/benchmarks.md.
+bench: $(VENV)/installed-bench
+	@$(PYTHON) -m benchmarks
 
 format: $(VENV)/installed-dev
 	$(VENV)/bin/ruff check --fix .
@@ -32,6 +36,8 @@ lock:
 		--no-emit-index-url --upgrade --output-file requirements.lock
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-dev.lock
+	uv pip compile pyproject.toml --group bench --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-bench.lock
 
 $(VENV)/installed: requirements.lock
 	@test -x $(PYTHON) || python3 -m venv $(VENV)
@@ -41,6 +47,10 @@ $(VENV)/installed: requirements.lock
 
 $(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+$(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-bench.lock
 	@touch $@
 
 clean:

@@ -1,0 +1,1 @@
+"""Measures Evenhand beside other libraries: `make bench` writes docs/benchmarks.md."""
