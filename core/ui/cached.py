@@ -15,9 +15,11 @@ from core.stats.common import Estimate
 from core.stats.dispersion import ItemDispersion, level_counts, per_item_dispersion
 from core.stats.gate import GatePoint, ItemVerdicts, flip_curve, item_verdicts
 from core.stats.health import SEED, JudgeHealth, judge_health
-from core.stats.pairs import RunPairs, mean_pair_kappa, run_pairs
-from core.store import queries
+from core.stats.pairs import PairKappas, RunPairs, mean_pair_kappa, pair_kappas, run_pairs
+from core.stats.stability import item_stability
+from core.store import item_reads, queries
 from core.store.engine import database_url, get_engine, reading
+from core.store.item_reads import ItemTexts, Repetitions
 from core.store.queries import CriterionView, ScoreMatrix
 from core.store.tables import Order
 
@@ -166,3 +168,48 @@ def pairs(selection: Selection) -> RunPairs:
 def mean_kappa(selection: Selection) -> Estimate:
     """`mean_pair_kappa` with quadratic weights."""
     return mean_pair_kappa(matrix(selection).codes, np.array(selection.levels), rng=np.random.default_rng(SEED))
+
+
+@st.cache_resource(max_entries=MANY, show_spinner=False)
+def kappas(selection: Selection) -> PairKappas:
+    """`pair_kappas` with quadratic weights of every two repetitions."""
+    return pair_kappas(pairs(selection), np.array(selection.levels))
+
+
+@st.cache_resource(max_entries=FEW, show_spinner=False)
+def stability(selection: Selection, gate: float) -> NDArray[np.str_]:
+    """`item_stability` of every item at the gate."""
+    return item_stability(counts(selection), np.array(selection.levels), gate)
+
+
+@st.cache_resource(max_entries=FEW, show_spinner=False)
+def widest(selection: Selection) -> NDArray[np.intp]:
+    """Rows of the matrix by the SD of their repetitions, the widest first; items with fewer than two scores last."""
+    return np.argsort(-np.nan_to_num(dispersion(selection).sd_sample, nan=-1.0), kind="stable")
+
+
+@st.cache_data(max_entries=MANY, show_spinner=False)
+def item_texts(at: Snapshot, *, corpus_id: int, key: str) -> ItemTexts | None:  # noqa: ARG001 - the key
+    """`item_reads.get_item_texts`."""
+    with reading(engine()) as session:
+        return item_reads.get_item_texts(session=session, corpus_id=corpus_id, key=key)
+
+
+@st.cache_data(max_entries=MANY, show_spinner=False)
+def item_calls(at: Snapshot, *, item_id: int, runs: tuple[int, ...], criterion_id: int) -> pd.DataFrame:  # noqa: ARG001 - the key
+    """`queries.list_calls`."""
+    with reading(engine()) as session:
+        return queries.list_calls(session=session, item_id=item_id, run_ids=runs, criterion_id=criterion_id)
+
+
+@st.cache_resource(max_entries=MANY, show_spinner=False)
+def repetitions(
+    at: Snapshot,  # noqa: ARG001 - the key
+    *,
+    item_id: int,
+    runs: tuple[int, ...],
+    criteria: tuple[int, ...],
+) -> dict[tuple[int, str], Repetitions]:
+    """`item_reads.get_repetitions`."""
+    with reading(engine()) as session:
+        return item_reads.get_repetitions(session=session, item_id=item_id, run_ids=runs, criterion_ids=criteria)

@@ -77,6 +77,16 @@ def say_outcomes(outcomes: Mapping[str, int]) -> None:
     st.caption(f"{attempted:,} calls attempted · {scored:,} scored · unscored or not counted: {rest or 'none'}")
 
 
+def show_text(label: str, text: str | None, *, none: str = "not given") -> None:
+    """A text that came from outside, as it stands; nothing in it is acted on."""
+    with st.container(border=True):
+        st.caption(label)
+        if text:
+            st.text(text)
+        else:
+            st.caption(f"*{none}*")
+
+
 def outcome_words(outcome: str) -> str:
     """What came of a call, in words; an outcome without words is its own name."""
     return OUTCOME_WORDS.get(outcome, outcome.replace("_", " "))
