@@ -22,10 +22,10 @@ from core.figures.theme import (
     padded,
     short,
 )
-from core.figures.words import say_number, say_part, say_reason
+from core.figures.words import say_count, say_interval, say_number, say_part, say_reason
 from core.stats.common import Floats, Ints, Undefined
 from core.stats.control import BASELINE_POINTS, ChartState, ControlChart
-from core.stats.drift import PairedChange
+from core.stats.drift import DriftOutcome, DriftVerdict, PairedChange
 
 _BINS = 20
 _MOST_DISTINCT = 41
@@ -45,6 +45,50 @@ class Mark(NamedTuple):
     time: datetime
     kind: str
     words: str
+
+
+def say_drift(verdict: DriftVerdict, change: PairedChange, *, parts: Sequence[str] = (), refused: int = 0) -> str:
+    """The verdict as sentences: how far the scores moved, and whether that may be called drift.
+
+    Args:
+        verdict: Of the items that both sides judged as the same text.
+        change: Their paired change.
+        parts: Parts of the judge that differ; more than the snapshot makes it another judge, not drift.
+        refused: Items left out because their text differs.
+    """
+    n = change.change.n
+    if n == 0 and refused:
+        return (
+            f"Refused: the judged text differs on all {say_count(refused)} items that both sides share, so no change "
+            "of their scores can be called drift."
+        )
+    left_out = f" {say_count(refused)} items whose text differs are left out." if refused else ""
+    if verdict.outcome is DriftOutcome.NOT_MEASURABLE:
+        return (
+            f"Not measurable: {say_count(n)} items have an independent score of the same text on both sides, and at "
+            f"least 10 are needed.{left_out}"
+        )
+    unknown = "" if verdict.noise_p is not None else " Floor unknown: one repetition shows no noise."
+    if verdict.outcome is DriftOutcome.NO_ALARM:
+        return f"No alarm: {_move_words(change)}; noise alone does as much.{unknown}{left_out}"
+    tests = ("item means", "pass rate", "disagreement beyond repetition noise")
+    found = [name for name, p in zip(tests, verdict.adjusted, strict=True) if p is not None and p < verdict.alpha]
+    said = f"{_move_words(change)}; more than chance in {', '.join(found)}."
+    if set(parts) <= {"snapshot"}:
+        return f"Drift: {said}{unknown}{left_out}"
+    return (
+        f"Another judge, not drift: {said} It differs in {', '.join(parts)}, so the snapshot cannot be blamed alone."
+        f"{unknown}{left_out}"
+    )
+
+
+def _move_words(change: PairedChange) -> str:
+    value = change.change.value or 0.0
+    word = "fell" if value < 0 else "rose" if value > 0 else "stayed"
+    ends = f"from {say_number(change.mean_a.value)} to {say_number(change.mean_b.value)}"
+    interval = say_interval(change.change.interval)
+    rest = [f"{value:+.3f} points", interval, f"n = {say_count(change.change.n)} items"]
+    return f"the mean {word} {ends} ({', '.join(part for part in rest if part)})"
 
 
 class _Bars(NamedTuple):
