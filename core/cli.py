@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import Engine
 
+from core.cli_agreement import add_agreement, add_trust, run_agreement, run_trust
+from core.cli_worker import add_worker, run_worker
 from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
 from core.ingest.mapping import Mapping
@@ -129,11 +131,31 @@ def _health_lines(health: JudgeHealth) -> list[str]:
     ]
 
 
+def agreement(given: argparse.Namespace) -> int:
+    """Print judges against people's labels."""
+    return _or_usage_error(run_agreement, given)
+
+
+def trust(given: argparse.Namespace) -> int:
+    """Freeze, list or evaluate trust rules."""
+    return _or_usage_error(run_trust, given)
+
+
+def _or_usage_error(run: Callable[[argparse.Namespace], int], given: argparse.Namespace) -> int:
+    try:
+        return run(given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "agreement": agreement,
     "demo": demo,
     "import": import_file,
     "migrate": migrate,
     "report": report,
+    "worker": run_worker,
+    "trust": trust,
 }
 
 
@@ -143,8 +165,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("demo", help="load the simulated demo history and two published tables, once")
     commands.add_parser("migrate", help="bring the store's schema up to date")
+    add_agreement(commands.add_parser("agreement", help="print judges against people's labels"))
+    add_trust(commands.add_parser("trust", help="freeze a trust rule, list rules, or evaluate one"))
     figures = commands.add_parser("report", help="print how much every judge wobbles")
     figures.add_argument("--criterion", default="", metavar="KEY", help="only this criterion")
+    add_worker(commands.add_parser("worker", help="make planned calls, and start what is scheduled"))
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
     return parser
 

@@ -70,6 +70,7 @@ class ScoreReader:
         self._cache: dict[tuple[int, str, str], ScoreRow] = {}
         self._rows: Counter[tuple[int, str, str]] = Counter()
         self._keys: dict[int, str] = {}
+        self._labels: Counter[tuple[str, str, float]] = Counter()
 
     def score(self, criterion: Criterion, text: str, status: str) -> ScoreRow:
         """The score without its words.
@@ -119,15 +120,18 @@ class ScoreReader:
             raise LineRefused("label", text, f"is no number; say what it means with --value {text.strip()}=NUMBER")
         if not min(criterion.levels) <= value <= max(criterion.levels):
             raise LineRefused("label", text, f"lies outside the levels of {criterion.key}")
+        if text != canonical(value):
+            self._labels[f"{criterion.key}, label", text, value] += 1
         return value
 
     def spellings(self) -> tuple[Spelling, ...]:
-        """Every way of writing a value that is not the plain number, with the value it was read as."""
+        """Every way of writing a score or label that is not the plain number, with the value it was read as."""
         found: Counter[tuple[str, str, float]] = Counter()
         for key, rows in self._rows.items():
             row = self._cache[key]
             if row.value is not None and row.raw_value is not None:
                 found[self._keys[key[0]], row.raw_value, row.value] += rows
+        found.update(self._labels)
         return tuple(Spelling(*key, rows) for key, rows in sorted(found.items()))
 
     def statuses(self) -> tuple[StatusUse, ...]:
