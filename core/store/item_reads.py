@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session, select
+from sqlmodel import Session, func, select
 
 from core.store.queries import find_item
-from core.store.tables import ItemVector, Order
+from core.store.tables import Call, Item, ItemVector, Order, Score
 from core.store.vectors import NOT_MADE, unpack
 
 _VECTOR = ItemVector.__table__.c
@@ -78,6 +78,25 @@ def get_repetitions(
     for run_id, criterion_id, slot_order, codes in session.execute(query):
         found.setdefault((criterion_id, slot_order), {})[run_id] = unpack([bytes(codes)])[0]
     return {key: _joined(vectors, run_ids) for key, vectors in found.items()}
+
+
+def count_unscored(*, session: Session, run_ids: Sequence[int], criterion_id: int, item_slice: str) -> dict[str, int]:
+    """Unscored calls by reason on the items of one slice; the tallies of a run do not tell slices apart."""
+    call, item, score = Call.__table__.c, Item.__table__.c, Score.__table__.c
+    query = (
+        select(score.unscored, func.count())
+        .join(Call, call.id == score.call_id)
+        .join(Item, item.id == call.item_id)
+        .where(
+            call.run_id.in_(run_ids),
+            score.criterion_id == criterion_id,
+            score.unscored.is_not(None),
+            item.slice == item_slice,
+        )
+        .group_by(score.unscored)
+        .order_by(score.unscored)
+    )
+    return {reason: int(calls) for reason, calls in session.execute(query)}
 
 
 def _joined(vectors: dict[int, NDArray[np.uint8]], run_ids: Sequence[int]) -> Repetitions:

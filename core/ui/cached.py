@@ -101,11 +101,17 @@ def slices(at: Snapshot, *, corpus_id: int) -> dict[str, int]:  # noqa: ARG001 -
 
 @st.cache_data(max_entries=MANY, show_spinner=False)
 def tallies(selection: Selection) -> dict[str, int]:
-    """`queries.get_tallies`."""
+    """Calls by outcome: "scored", "copied" or an unscored reason; `queries.get_tallies`, or counted in the slice."""
+    runs = [run for run, _ in selection.runs]
     with reading(engine()) as session:
-        return queries.get_tallies(
-            session=session, run_ids=[run for run, _ in selection.runs], criterion_id=selection.criterion_id
+        if selection.item_slice is None:
+            return queries.get_tallies(session=session, run_ids=runs, criterion_id=selection.criterion_id)
+        unscored = item_reads.count_unscored(
+            session=session, run_ids=runs, criterion_id=selection.criterion_id, item_slice=selection.item_slice
         )
+    seen = matrix(selection)
+    counted = {"scored": seen.scored, "copied": seen.copied} | unscored
+    return {outcome: calls for outcome, calls in counted.items() if calls}
 
 
 @st.cache_resource(max_entries=FEW, show_spinner="Reading scores…")

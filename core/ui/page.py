@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -33,6 +34,28 @@ OUTCOME_WORDS = {
     "cancelled": "cancelled",
 }
 """What came of a call, as a reader would say it."""
+
+ITEM_COLUMNS = {
+    "item": st.column_config.TextColumn("Item", width="medium", help="Key of the item in its corpus."),
+    "slice": st.column_config.TextColumn("Slice", help="Why the item is in its corpus."),
+    "stability": st.column_config.TextColumn("Stability", help="Whether its repetitions agree; defined on this page."),
+    "scored": st.column_config.NumberColumn("Scored", help="Usable, independent scores."),
+    "passes": st.column_config.NumberColumn("Passes", help="Scores at and above the gate."),
+    "mean": st.column_config.NumberColumn("Mean", format="%.3f", help="Of the scores."),
+    "sd": st.column_config.NumberColumn("SD", format="%.3f", width=96, help="Sample SD of the scores, score points."),
+    "range": st.column_config.NumberColumn("Range", format="%g", help="Highest less lowest score."),
+    "modal_share": st.column_config.NumberColumn(
+        "Modal share", format="percent", help="Share of the scores at the commonest level."
+    ),
+    "pass_rate": st.column_config.NumberColumn("Pass rate", format="percent", help="Passes ÷ scored."),
+    "flip_probability": st.column_config.NumberColumn(
+        "Flip probability",
+        format="percent",
+        width=120,
+        help="Chance that two repetitions disagree at the gate: 2k(n − k) / (n(n − 1)), with k of n passing.",
+    ),
+}
+"""Titles, formats and help of the columns that tables of items share."""
 
 _CHART = {"displaylogo": False, "scrollZoom": False, "modeBarButtons": [["toImage"]]}
 
@@ -114,13 +137,27 @@ def show_figure(
         figure,
         key=chart,
         config=_CHART,
-        alt=str((figure.layout.meta or {}).get("alt", "")) or None,
+        alt=_alt(figure),
         on_select="ignore" if on_click is None else lambda: _pass_click(chart, on_click),
         selection_mode="points",
     )
     with st.expander("Table and download"):
         show_table(table)
         download(table, name=name)
+
+
+def show_clickable(figure: go.Figure, *, key: str) -> int | None:
+    """A figure without a table of its own; returns the row that the clicked point carries as customdata, else None."""
+    event = st.plotly_chart(
+        figure, key=key, config=_CHART, alt=_alt(figure), on_select="rerun", selection_mode="points"
+    )
+    points = event.selection.points
+    carried = points[0].get("customdata") if points else None
+    return None if carried is None else int(np.ravel(carried)[0])
+
+
+def _alt(figure: go.Figure) -> str | None:
+    return str((figure.layout.meta or {}).get("alt", "")) or None
 
 
 def show_table(table: pd.DataFrame) -> None:
