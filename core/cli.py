@@ -186,6 +186,7 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     add("--value", action="append", default=[], metavar="WORD=NUMBER", help="what a word in the score column is worth")
     add("--status", action="append", default=[], metavar="WORD=REASON", help="what a status means: ok or a reason")
     add("--order", action="append", default=[], metavar="WORD=ab|ba", help="what an order word means")
+    add("--by-candidate", action="store_true", help="verdicts on pairs name candidate A or B, not the slot")
     add("--rubric", default="", metavar="FILE.json|NAME", help="a rubric file, or the name of a stored rubric")
     add("--levels", action="append", default=[], metavar="[CRITERION=]1,2,3", help="or LOW:HIGH:STEP; --levels=-1,0,1")
     add("--gate", action="append", default=[], metavar="[CRITERION=]VALUE", help="the score that passes")
@@ -221,7 +222,7 @@ def _mapping(given: argparse.Namespace) -> Mapping | None:
 def _with_options(mapping: Mapping, given: argparse.Namespace) -> Mapping:
     """The mapping with the constants and words of the command line; a constant replaces the column of its role."""
     constants = {role: text for role in ("judge", "model", "criterion") if (text := getattr(given, role))}
-    values = {word: _number("--value", text) for word, text in (_pair("--value", text) for text in given.value)}
+    values = {word: _number("--value", text) for word, text in (_word("--value", text) for text in given.value)}
     try:
         return replace(
             mapping,
@@ -230,6 +231,7 @@ def _with_options(mapping: Mapping, given: argparse.Namespace) -> Mapping:
             values={**mapping.values, **values},
             statuses={**mapping.statuses, **dict(_pair("--status", text) for text in given.status)},
             orders={**mapping.orders, **dict(_pair("--order", text) for text in given.order)},
+            by_candidate=mapping.by_candidate or given.by_candidate,
         )
     except MappingRefused as error:
         raise UsageError(str(error)) from error
@@ -310,6 +312,13 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not equals or not left.strip() or not right.strip():
         raise UsageError(f"{option} {text}: expected LEFT=RIGHT")
     return left.strip(), right.strip()
+
+
+def _word(option: str, text: str) -> tuple[str, str]:
+    """A word and its number; the word may hold an equals sign, as A=B for a tie does."""
+    left, equals, right = text.rpartition("=")
+    whole = equals and left.strip() and right.strip()
+    return (left.strip(), right.strip()) if whole else _pair(option, text)
 
 
 def _by_criterion(text: str) -> tuple[str, str]:

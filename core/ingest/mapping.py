@@ -62,6 +62,10 @@ ORDER_WORDS: dict[str, str] = {
 
 _OPPOSITES = (("pass", "fail"), ("yes", "no"), ("true", "false"))
 
+_SLOT_WORDS = {"first": 1.0, "tie": 0.0, "second": -1.0}
+_STEPS = {"A>>B": 2.0, "A>B": 1.0, "A=B": 0.0, "B>A": -1.0, "B>>A": -2.0}
+"""Words of the five-step scale; A is the first slot unless the mapping says that verdicts name candidates."""
+
 _NAMES: dict[str, tuple[str, ...]] = {
     "item": (
         "item_id",
@@ -114,6 +118,8 @@ class Mapping:
         values: Text in the score or label column to its number ("A" to 1). Compared without case and outer spaces.
         statuses: Status word to "ok" or an unscored reason, beside the words known anyway.
         orders: Order word to "ab" or "ba", beside the words known anyway.
+        by_candidate: Whether the verdict on a pair names a candidate (1 for A, -1 for B, whatever the order) rather
+            than a slot (1 for the first, -1 for the second).
 
     Raises:
         MappingRefused: For a role or a meaning that does not exist, or several columns for a role that takes one.
@@ -124,6 +130,7 @@ class Mapping:
     values: AnyMapping[str, float] = field(default_factory=dict)
     statuses: AnyMapping[str, str] = field(default_factory=dict)
     orders: AnyMapping[str, str] = field(default_factory=dict)
+    by_candidate: bool = False
 
     def __post_init__(self) -> None:
         for role in (*self.columns, *self.constants):
@@ -189,7 +196,11 @@ class Mapping:
         shown += [f"{role} = {text!r} on every line" for role, text in self.constants.items()]
         shown += [f"value {word!r} = {number:g}" for word, number in self.values.items()]
         shown += [f"status {word!r} = {meaning}" for word, meaning in self.statuses.items()]
-        return shown + [f"order {word!r} = {meaning}" for word, meaning in self.orders.items()]
+        shown += [f"order {word!r} = {meaning}" for word, meaning in self.orders.items()]
+        named = (
+            "candidate: 1 is A, -1 is B, in both orders" if self.by_candidate else "slot: 1 is the first, -1 the second"
+        )
+        return [*shown, f"verdicts name the {named}"] if self.has("order") and self.has("score") else shown
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the store."""
@@ -199,13 +210,15 @@ class Mapping:
             "values": dict(self.values),
             "statuses": dict(self.statuses),
             "orders": dict(self.orders),
+            "by_candidate": self.by_candidate,
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "Mapping":
         """The mapping that `to_json` wrote."""
         columns = {role: tuple(names) for role, names in stored.get("columns", {}).items()}
-        return cls(columns, *(dict(stored.get(part, {})) for part in ("constants", "values", "statuses", "orders")))
+        words = (dict(stored.get(part, {})) for part in ("constants", "values", "statuses", "orders"))
+        return cls(columns, *words, by_candidate=bool(stored.get("by_candidate", False)))
 
 
 def _check_meanings(kind: str, words: AnyMapping[str, str], allowed: Sequence[str]) -> None:
@@ -257,12 +270,15 @@ def _systems_of_a_pair(mapping: Mapping, header: Sequence[str], sample: Sequence
 
 
 def _words_for_two(mapping: Mapping, header: Sequence[str], sample: Sequence[Sequence[str]]) -> Mapping:
-    """Values where the score and the label hold nothing but pass and fail, yes and no, or true and false."""
+    """Values where score and label hold nothing but two opposite words, or verdicts on pairs in words."""
     seen = {
         value.strip().casefold()
         for role in ("score", "label")
         for value in _values(mapping.columns.get(role), header, sample)
     }
+    for words in (_SLOT_WORDS, _STEPS):
+        if "order" in mapping.columns and seen - {""} and seen <= {*map(str.casefold, words), ""}:
+            return replace(mapping, values=words)
     for good, bad in _OPPOSITES:
         if seen & {good, bad} and seen <= {good, bad, ""}:
             return replace(mapping, values={good: 1.0, bad: 0.0})

@@ -14,7 +14,7 @@ from core.ingest.rubrics import DEFAULT_CRITERION
 from core.ingest.scoring import Criterion, ScoreReader, known_words, number
 from core.store import writes
 from core.store.specs import CallRow, ItemSpec, JudgeSpec, LabelRow, ScoreRow, content_hash
-from core.store.tables import Corpus, ImportFile, LabelSet, Rubric, Run, Slice
+from core.store.tables import Corpus, ImportFile, LabelSet, Order, Rubric, Run, Slice, Unscored
 from core.store.vectors import MOST_REPETITIONS
 
 KEPT_PROBLEMS = 10_000
@@ -209,7 +209,7 @@ class Importer:
             return
         order = self._order(record.order)
         repetition = None if self._counted else self._repetition(record.repetition)
-        score = self._score(record, criterion)
+        score = self._score(record, criterion, order)
         created_at = self._time(record.created_at) if record.created_at else None
         run = self._judges.get(record[4:8])
         if run is None:
@@ -312,8 +312,10 @@ class Importer:
         self._repetitions[text] = int(value)
         return int(value)
 
-    def _score(self, record: Record, criterion: Criterion) -> ScoreRow:
+    def _score(self, record: Record, criterion: Criterion, order: str) -> ScoreRow:
         score = self.scores.score(criterion, record.score, record.status)
+        if self._mapping.by_candidate and order == Order.BA:
+            score = _seen_from_slot(score, criterion, record.score)
         if not (record.rationale or record.cited_evidence or record.boundary_reason or record.confidence):
             return score
         return ScoreRow(
@@ -465,3 +467,12 @@ class Importer:
             JudgeRun(session=self._session, name=name, run=run, number=len(self.runs), criteria=self._criteria)
         )
         return self.runs[-1]
+
+
+def _seen_from_slot(score: ScoreRow, criterion: Criterion, text: str) -> ScoreRow:
+    """A verdict for a candidate as one for its slot, where candidate B stands in slot 1."""
+    if not score.value:
+        return score
+    if -score.value not in criterion.levels:
+        return score._replace(value=None, unscored=Unscored.OUT_OF_RANGE.value, raw_value=text)
+    return score._replace(value=-score.value, raw_value=text)
