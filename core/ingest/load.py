@@ -191,8 +191,7 @@ def run_import(
     began = perf_counter()
     reader = open_reader(source)
     mapping.check(reader.header)
-    if mapping.has("score") and not (mapping.has("judge") or mapping.has("model")):
-        raise MappingRefused("nothing names the judge; map a column to judge or model, or give --judge NAME")
+    require_judge(mapping)
     sha256 = source.sha256()
     try:
         with _rare_collection(), writes.writing(engine) as session:
@@ -234,6 +233,16 @@ def run_import(
     except _Undone as undone:
         return undone.report
     return report
+
+
+def require_judge(mapping: Mapping) -> None:
+    """Refuse scores that nobody gave.
+
+    Raises:
+        MappingRefused: When the file holds scores and nothing names their judge.
+    """
+    if mapping.has("score") and not (mapping.has("judge") or mapping.has("model")):
+        raise MappingRefused("nothing names the judge; map a column to judge or model, or give --judge NAME")
 
 
 @contextmanager

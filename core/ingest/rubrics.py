@@ -156,10 +156,18 @@ def get_rubric(*, session: Session, name: str, version: int | None = None) -> Ru
     return RubricSpec(rubric.name, criteria, rubric.instructions, rubric.ready_rule, rubric.simulated)
 
 
-def read_rubric(engine: Engine, *, name: str, version: int) -> RubricSpec | None:
-    """`get_rubric` for callers that hold no session."""
+def read_rubric(engine: Engine, rubric_id: int) -> RubricSpec:
+    """A stored rubric version, for callers that hold no session.
+
+    Raises:
+        ImportRefused: When there is none with this id.
+    """
     with reading(engine) as session:
-        return get_rubric(session=session, name=name, version=version)
+        rubric = session.get(Rubric, rubric_id)
+        found = rubric and get_rubric(session=session, name=rubric.name, version=rubric.version)
+    if not found:
+        raise ImportRefused(f"there is no rubric {rubric_id}; choose another")
+    return found
 
 
 def _spec(view: CriterionView) -> CriterionSpec:
