@@ -151,13 +151,22 @@ class FatalError(JudgeError):
 
     Attributes:
         what_to_do: The next step for the person at the screen.
+        only_this_request: Whether other items may still be asked: this one is too long. Then the call is unscored
+            as a request error, and the run goes on.
     """
 
     def __init__(
-        self, words: str, what_to_do: str, *, status: int | None = None, request_id: str | None = None
+        self,
+        words: str,
+        what_to_do: str,
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        only_this_request: bool = False,
     ) -> None:
         super().__init__(words, status=status, request_id=request_id)
         self.what_to_do = what_to_do
+        self.only_this_request = only_this_request
 
 
 def storable(text: str) -> str:

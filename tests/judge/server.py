@@ -42,7 +42,7 @@ class Asked:
     method: str
     path: str
     body: dict[str, Any]
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)
     at: float = field(default_factory=time.monotonic)
 
     @property
