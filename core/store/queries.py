@@ -292,11 +292,12 @@ def get_tallies(
 def list_items(*, session: Session, item_ids: Sequence[int]) -> pd.DataFrame:
     """Key, slice and system of some items, in the order asked for; texts are not read."""
     query = select(ITEM.id, ITEM.key, ITEM.slice, ITEM.system)
-    frames = [
-        _frame(session, query.where(ITEM.id.in_(item_ids[start : start + _MOST_PARAMETERS])))
-        for start in range(0, len(item_ids), _MOST_PARAMETERS)
-    ]
-    found = pd.concat(frames) if frames else pd.DataFrame(columns=["id", "key", "slice", "system"])
+    if len(item_ids) > _MOST_PARAMETERS:
+        # The items of one corpus were made together, so their ids are a range with few strangers in it.
+        query = query.where(ITEM.id.between(min(item_ids), max(item_ids)))
+    else:
+        query = query.where(ITEM.id.in_(item_ids))
+    found = _frame(session, query)
     return found.set_index("id").reindex(item_ids).reset_index()
 
 
@@ -424,6 +425,11 @@ def list_rubrics(*, session: Session) -> pd.DataFrame:
 
 
 def _frame(session: Session, query: Select[Any]) -> pd.DataFrame:
-    """A query's rows as a frame whose columns stand even when there are none."""
+    """A query's rows as a frame whose columns stand even when there are none.
+
+    Handed over by column: pandas takes ten times as long to turn a million rows around.
+    """
     result = session.execute(query)
-    return pd.DataFrame(result.all(), columns=list(result.keys()))
+    names = list(result.keys())
+    columns = list(zip(*result.all(), strict=True)) or [()] * len(names)
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
