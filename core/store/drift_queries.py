@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlmodel import Session, col
 
-from core.store.tables import Call, CorpusItem, Item, Judge, LabelSet, Rubric
+from core.store.tables import Call, Item, ItemVector, Judge, LabelSet, Rubric
 
 _MOST_PARAMETERS = 900
 _FACTS = ["id", "key", "content_sha256"]
@@ -40,7 +40,7 @@ class Alignment:
 
 
 class SliceMembers(NamedTuple):
-    """The slice of every item of a corpus.
+    """The slice of every item that some runs judged.
 
     Attributes:
         item_ids: Ascending, shape (items,).
@@ -67,9 +67,7 @@ class JudgeParts:
     aggregation: str
 
 
-def align_items(
-    *, session: Session, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64], corpus_ids: Sequence[int]
-) -> Alignment:
+def align_items(*, session: Session, ids_a: NDArray[np.int64], ids_b: NDArray[np.int64]) -> Alignment:
     """Pair the items of two matrices by key, and only where the judged text is the same.
 
     Within a collection the same text under the same key is one stored item. Between collections the key and the hash
@@ -79,10 +77,9 @@ def align_items(
         session: An open session.
         ids_a: Item ids of the first matrix, ascending, shape (items,).
         ids_b: Item ids of the second.
-        corpus_ids: The corpora that hold them.
     """
     common, rows_a, rows_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
-    unchecked = np.intersect1d(common, _unhashed(session, corpus_ids)).size
+    unchecked = np.intersect1d(common, _unhashed(session)).size
     rest_a = _facts(session, np.setdiff1d(ids_a, common, assume_unique=True))
     rest_b = _facts(session, np.setdiff1d(ids_b, common, assume_unique=True))
     same = rest_a[rest_a.content_sha256 != ""].merge(rest_b, on=["key", "content_sha256"], suffixes=("_a", "_b"))
@@ -120,15 +117,11 @@ def list_copied_replies(*, session: Session, before: Sequence[int], after: Seque
     return pd.DataFrame(session.execute(query).all(), columns=columns, dtype=np.int64)
 
 
-def list_item_slices(*, session: Session, corpus_id: int) -> SliceMembers:
-    """The slice of every item of a corpus."""
-    member = CorpusItem.__table__.c
-    query = (
-        select(col(Item.id), col(Item.slice))
-        .join(CorpusItem, member.item_id == Item.id)
-        .where(member.corpus_id == corpus_id)
-        .order_by(col(Item.id))
-    )
+def list_item_slices(*, session: Session, run_ids: Sequence[int], criterion_id: int) -> SliceMembers:
+    """The slice of every item that the runs judged, whether or not its text was replaced in the corpus since."""
+    vector = ItemVector.__table__.c
+    judged = select(vector.item_id).where(vector.run_id.in_(run_ids), vector.criterion_id == criterion_id)
+    query = select(col(Item.id), col(Item.slice)).where(col(Item.id).in_(judged)).order_by(col(Item.id))
     rows = session.execute(query).all()
     places, names = pd.factorize(np.array([row[1] for row in rows], dtype=object), sort=True)
     ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -176,15 +169,9 @@ def list_label_sets(*, session: Session, rubric_ids: Sequence[int]) -> pd.DataFr
     return pd.DataFrame(result.all(), columns=list(result.keys()))
 
 
-def _unhashed(session: Session, corpus_ids: Sequence[int]) -> NDArray[np.int64]:
-    member = CorpusItem.__table__.c
-    query = (
-        select(col(Item.id))
-        .join(CorpusItem, member.item_id == Item.id)
-        .where(member.corpus_id.in_(corpus_ids), col(Item.content_sha256) == "")
-        .distinct()
-    )
-    return np.array(session.scalars(query).all(), np.int64)
+def _unhashed(session: Session) -> NDArray[np.int64]:
+    """Items without a hash: read from the index over key and hash, not from the items."""
+    return np.array(session.scalars(select(col(Item.id)).where(col(Item.content_sha256) == "")).all(), np.int64)
 
 
 def _facts(session: Session, item_ids: NDArray[np.int64]) -> pd.DataFrame:

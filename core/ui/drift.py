@@ -162,12 +162,7 @@ def paired(comparison: Comparison) -> Paired:
     a, b = cached.matrix(before.selection), cached.matrix(after.selection)
     levels = len(before.selection.levels)
     with reading(cached.engine()) as session:
-        alignment = drift_queries.align_items(
-            session=session,
-            ids_a=a.item_ids,
-            ids_b=b.item_ids,
-            corpus_ids=sorted({before.corpus_id, after.corpus_id}),
-        )
+        alignment = drift_queries.align_items(session=session, ids_a=a.item_ids, ids_b=b.item_ids)
         copies = drift_queries.list_copied_replies(
             session=session, before=_run_ids(before.selection), after=_run_ids(after.selection)
         )
@@ -290,9 +285,11 @@ def past(at: Snapshot, comparison: Comparison) -> Past:
 
 
 @st.cache_resource(max_entries=FEW, show_spinner=False)
-def _members(store: str, corpus_id: int) -> SliceMembers:  # noqa: ARG001 - the key
+def _members(selection: Selection) -> SliceMembers:
     with reading(cached.engine()) as session:
-        return drift_queries.list_item_slices(session=session, corpus_id=corpus_id)
+        return drift_queries.list_item_slices(
+            session=session, run_ids=_run_ids(selection), criterion_id=selection.criterion_id
+        )
 
 
 @st.cache_resource(max_entries=FEW, show_spinner=False)
@@ -337,7 +334,7 @@ def _of_slice(comparison: Comparison, item_slice: str | None) -> tuple[NDArray[n
     found = paired(comparison)
     if item_slice is None:
         return found.item_ids, found.counts_a, found.counts_b
-    members = _members(comparison.before.selection.store, comparison.before.corpus_id)
+    members = _members(comparison.before.selection)
     if item_slice not in members.names:
         return found.item_ids[:0], found.counts_a[:0], found.counts_b[:0]
     wanted = members.item_ids[members.places == members.names.index(item_slice)]

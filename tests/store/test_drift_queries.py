@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sqlalchemy import Engine
-from sqlmodel import Session
 
 from core.store import writes
 from core.store.drift_queries import (
@@ -22,19 +21,12 @@ def ids(*values: int) -> np.ndarray:
     return np.array(sorted(values), np.int64)
 
 
-def corpus_of(session: Session, name: str, items: tuple[int, ...]) -> int:
-    return key_of(writes.add_corpus(session=session, name=name, item_ids=items))
-
-
 def test_items_pair_by_key_and_only_where_the_text_is_the_same(engine: Engine) -> None:
     with writes.writing(engine) as session:
         same, old, alone = add_items(session, "c", [item_spec("same"), item_spec("moved", "old"), item_spec("alone")])
         (new,) = add_items(session, "c", [item_spec("moved", "new")])
-        first, second = corpus_of(session, "c", (same, old, alone)), corpus_of(session, "d", (same, new))
     with reading(engine) as session:
-        found = align_items(
-            session=session, ids_a=ids(same, old, alone), ids_b=ids(same, new), corpus_ids=(first, second)
-        )
+        found = align_items(session=session, ids_a=ids(same, old, alone), ids_b=ids(same, new))
     assert (ids(same, old, alone)[found.rows_a].tolist(), ids(same, new)[found.rows_b].tolist()) == ([same], [same])
     assert found.changed[["key", "item_a", "item_b"]].to_numpy().tolist() == [["moved", old, new]]
     assert (found.only_a, found.only_b, found.unchecked, found.unknown) == (1, 0, 0, 0)
@@ -44,9 +36,8 @@ def test_two_collections_pair_by_key_and_hash(engine: Engine) -> None:
     with writes.writing(engine) as session:
         here = add_items(session, "c", [item_spec("k1"), item_spec("k2", "one"), ItemSpec("k3")])
         there = add_items(session, "d", [item_spec("k2", "two"), item_spec("k1"), ItemSpec("k3")])
-        corpora = (corpus_of(session, "c", here), corpus_of(session, "d", there))
     with reading(engine) as session:
-        found = align_items(session=session, ids_a=ids(*here), ids_b=ids(*there), corpus_ids=corpora)
+        found = align_items(session=session, ids_a=ids(*here), ids_b=ids(*there))
     assert (ids(*here)[found.rows_a].tolist(), ids(*there)[found.rows_b].tolist()) == ([here[0]], [there[1]])
     assert found.changed.key.tolist() == ["k2"]
     assert (found.unknown, found.unchecked, found.only_a, found.only_b) == (1, 0, 0, 0)
@@ -55,18 +46,16 @@ def test_two_collections_pair_by_key_and_hash(engine: Engine) -> None:
 def test_an_item_without_text_is_paired_and_counted_as_unchecked(engine: Engine) -> None:
     with writes.writing(engine) as session:
         items = add_items(session, "c", [ItemSpec("bare"), item_spec("whole")])
-        corpus = corpus_of(session, "c", items)
     with reading(engine) as session:
-        found = align_items(session=session, ids_a=ids(*items), ids_b=ids(*items), corpus_ids=(corpus,))
+        found = align_items(session=session, ids_a=ids(*items), ids_b=ids(*items))
     assert (len(found.rows_a), found.unchecked, len(found.changed)) == (2, 1, 0)
 
 
 def test_nothing_in_common_is_an_empty_pairing(engine: Engine) -> None:
     with writes.writing(engine) as session:
         one, two = add_items(session, "c", [item_spec("one"), item_spec("two")])
-        corpus = corpus_of(session, "c", (one, two))
     with reading(engine) as session:
-        found = align_items(session=session, ids_a=ids(one), ids_b=ids(two), corpus_ids=(corpus,))
+        found = align_items(session=session, ids_a=ids(one), ids_b=ids(two))
     assert (found.rows_a.tolist(), found.rows_b.tolist(), found.only_a, found.only_b) == ([], [], 1, 1)
 
 
@@ -106,16 +95,16 @@ def test_a_store_without_response_ids_has_no_copies(engine: Engine) -> None:
         assert list_copied_replies(session=session, before=[ground.run], after=[ground.run]).empty
 
 
-def test_every_item_has_its_slice(engine: Engine) -> None:
+def test_every_judged_item_has_its_slice(engine: Engine) -> None:
     with writes.writing(engine) as session:
-        items = add_items(
-            session, "c", [item_spec("a", slice="anchor"), item_spec("b", slice="boundary"), item_spec("c")]
-        )
-        corpus = corpus_of(session, "c", items)
+        ground = lay_ground(session)
+        specs = [item_spec("a", slice="anchor"), item_spec("b", slice="boundary"), item_spec("c")]
+        anchor, boundary, _ = add_items(session, "slices", specs)
+        record(session, ground.run, [call(item, 0, ground.criteria[0]) for item in (anchor, boundary)])
     with reading(engine) as session:
-        members = list_item_slices(session=session, corpus_id=corpus)
-    named = dict(zip(members.item_ids.tolist(), [members.names[place] for place in members.places], strict=True))
-    assert named == dict(zip(items, ["anchor", "boundary", "production"], strict=True))
+        members = list_item_slices(session=session, run_ids=[ground.run], criterion_id=ground.criteria[0])
+    assert members.item_ids.tolist() == [anchor, boundary]
+    assert [members.names[place] for place in members.places] == ["anchor", "boundary"]
 
 
 def test_the_name_in_a_file_stands_for_an_unnamed_snapshot(engine: Engine) -> None:
