@@ -9,6 +9,9 @@ PAGES = {
         st.Page("pages/gate_flips.py", title="Gate flips", icon=":material/swap_vert:"),
         st.Page("pages/item.py", title="Item", icon=":material/manage_search:"),
     ],
+    "People": [
+        st.Page("pages/human_agreement.py", title="Judge against people", icon=":material/groups:"),
+    ],
     "Change": [
         st.Page("pages/drift.py", title="Drift", icon=":material/trending_down:"),
     ],
