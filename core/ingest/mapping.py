@@ -217,8 +217,9 @@ class Mapping:
     def from_json(cls, stored: dict[str, Any]) -> "Mapping":
         """The mapping that `to_json` wrote."""
         columns = {role: tuple(names) for role, names in stored.get("columns", {}).items()}
-        words = (dict(stored.get(part, {})) for part in ("constants", "values", "statuses", "orders"))
-        return cls(columns, *words, by_candidate=bool(stored.get("by_candidate", False)))
+        parts = ("constants", "values", "statuses", "orders")
+        constants, values, statuses, orders = (dict(stored.get(part, {})) for part in parts)
+        return cls(columns, constants, values, statuses, orders, bool(stored.get("by_candidate", False)))
 
 
 def _check_meanings(kind: str, words: AnyMapping[str, str], allowed: Sequence[str]) -> None:
