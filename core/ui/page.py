@@ -1,7 +1,7 @@
 """The parts every page is made of: its opening, its denominators, figures with their table and download."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -56,6 +56,9 @@ ITEM_COLUMNS = {
     ),
 }
 """Titles, formats and help of the columns that tables of items share."""
+
+ROW_OR_CELL: tuple[Literal["single-row"], Literal["single-cell"]] = ("single-row", "single-cell")
+"""Selection of a table whose rows lead on: a click anywhere in the row counts."""
 
 _CHART = {"displaylogo": False, "scrollZoom": False, "modeBarButtons": [["toImage"]]}
 
@@ -183,14 +186,22 @@ def show_items(table: pd.DataFrame, scope: Scope, *, name: str, column_config: M
         key=f"items_{name}",
         hide_index=True,
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=ROW_OR_CELL,
         placeholder="undefined",
         column_config=dict(column_config or {}),
     )
     _say_cut(table)
     download(table, name=name)
+    row = clicked_row(event)
+    if row is not None:
+        open_item(scope, str(table["item"].iloc[row]))
+
+
+def clicked_row(event: Any) -> int | None:
+    """The row of a table in which a box or a cell was clicked, whatever the table is sorted by."""
     if event.selection.rows:
-        open_item(scope, str(table["item"].iloc[event.selection.rows[0]]))
+        return int(event.selection.rows[0])
+    return int(event.selection.cells[0][0]) if event.selection.cells else None
 
 
 def open_item(scope: Scope, key: str) -> None:

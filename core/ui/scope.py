@@ -86,7 +86,7 @@ def select_scope(*, pairwise: bool | None = False, sliced: bool = True) -> Scope
         judges = judges[judges.pairwise.astype(bool) == pairwise]
     if judges.empty:
         say_empty("judge of pairs" if pairwise else "judge")
-    judges = _best_first(at, judges)
+    judges = best_first(at, judges)
     side = st.sidebar
     corpora = judges.drop_duplicates("corpus_id")
     corpus = url.choose(
@@ -139,7 +139,7 @@ def run_revisions(runs: pd.DataFrame) -> tuple[tuple[int, int], ...]:
     return tuple(zip(runs.id.astype(int).tolist(), runs.revision.astype(int).tolist(), strict=True))
 
 
-def _best_first(at: Snapshot, judges: pd.DataFrame) -> pd.DataFrame:
+def best_first(at: Snapshot, judges: pd.DataFrame) -> pd.DataFrame:
     """Judges by how much their repetitions have to show: repeated ones first, own data before simulated, the newest.
 
     Without repetitions the one with most calls comes first.

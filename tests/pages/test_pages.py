@@ -4,7 +4,7 @@ import pytest
 
 from tests.pages.opening import open_app
 
-NAMES = ["overview", "dispersion", "gate_flips"]
+NAMES = ["overview", "dispersion", "gate_flips", "item"]
 
 
 @pytest.mark.usefixtures("empty")
@@ -24,7 +24,7 @@ def test_the_demo_history_shows_without_an_error(page: str) -> None:
 
 
 @pytest.mark.usefixtures("demo")
-@pytest.mark.parametrize("page", ["dispersion", "gate_flips"])
+@pytest.mark.parametrize("page", ["dispersion", "gate_flips", "item"])
 def test_a_link_names_criterion_and_gate(page: str) -> None:
     test = open_app(page, corpus="support-answers@1", criterion="groundedness", gate="3")
     assert not test.exception
