@@ -10,11 +10,13 @@ from sqlalchemy import Select, and_, exists, func, or_, select
 from sqlmodel import Session, col
 
 from core.store.plan_writes import CLOSED, FAILED, STARTED
+from core.store.specs import CallRow
 from core.store.tables import (
     Call,
     CallAttempt,
     Corpus,
     CorpusItem,
+    Criterion,
     Item,
     Judge,
     JudgeKind,
@@ -109,9 +111,7 @@ def list_active(*, session: Session) -> list[ActiveRun]:
     to_close = and_(STATE.state == RunStatus.CANCELLED, or_(open_chunk, unended))
     rows = session.execute(
         select(STATE.run_id, STATE.state, STATE.batched)
-        .where(
-            or_(STATE.state == RunStatus.RUNNING, and_(STATE.state == RunStatus.CANCELLED, or_(open_chunk, unended)))
-        )
+        .where(or_(STATE.state == RunStatus.RUNNING, to_close))
         .order_by(STATE.run_id)
     )
     return [ActiveRun(*row) for row in rows]
@@ -125,6 +125,36 @@ def get_state(*, session: Session, run_id: int) -> RunState | None:
 def get_judge(*, session: Session, run_id: int) -> Judge:
     """The judge of a run."""
     return session.scalars(select(Judge).join(Run, RUN.judge_id == JUDGE.id).where(RUN.id == run_id)).one()
+
+
+def get_reply(*, session: Session, run_id: int, item_id: int, repetition: int, slot_order: str) -> CallRow | None:
+    """The last attempt with a reply at one call of a run, without its scores."""
+    names = CallRow._fields[:-1]
+    row = session.execute(
+        select(*(CALL[name] for name in names))
+        .where(
+            CALL.run_id == run_id,
+            CALL.item_id == item_id,
+            CALL.repetition == repetition,
+            CALL.slot_order == slot_order,
+            CALL.raw_reply.is_not(None),
+        )
+        .order_by(CALL.attempt.desc())
+    ).first()
+    return CallRow(*row) if row else None
+
+
+def list_criterion_ids(*, session: Session, run_id: int) -> list[int]:
+    """The criteria of a run's rubric, in its order."""
+    criterion = Criterion.__table__.c
+    query = (
+        select(criterion.id)
+        .join(Judge, JUDGE.rubric_id == criterion.rubric_id)
+        .join(Run, RUN.judge_id == JUDGE.id)
+        .where(RUN.id == run_id)
+        .order_by(criterion.position)
+    )
+    return list(session.scalars(query))
 
 
 def get_texts(*, session: Session, item_ids: Sequence[int]) -> dict[int, ItemTexts]:
@@ -166,7 +196,8 @@ def choose_items(*, session: Session, corpus_id: int, slices: Sequence[str] = ()
 def list_askable_judges(*, session: Session) -> pd.DataFrame:
     """Judges that Evenhand asks itself, newest first.
 
-    Columns: id, name, kind, model, prompt_version, rubric_id, rubric, rubric_version, parameters, pairwise, fingerprint.
+    Columns: id, name, kind, model, prompt_version, rubric_id, rubric, rubric_version, parameters, pairwise,
+    fingerprint.
     """
     return _frame(
         session,
@@ -215,13 +246,18 @@ def list_rubrics(*, session: Session) -> pd.DataFrame:
 
 
 def list_plans(*, session: Session, most: int = 50) -> pd.DataFrame:
-    """Planned runs, newest first: run_id, name, judge, corpus, corpus_version, state, planned, started_at."""
+    """Planned runs, newest first.
+
+    Columns: run_id, name, judge, fingerprint, pairwise, corpus, corpus_version, state, planned, started_at.
+    """
     return _frame(
         session,
         select(
             RUN.id.label("run_id"),
             RUN.name,
             JUDGE.name.label("judge"),
+            JUDGE.fingerprint,
+            JUDGE.pairwise,
             CORPUS.name.label("corpus"),
             CORPUS.version.label("corpus_version"),
             STATE.state,
@@ -272,9 +308,7 @@ def get_progress(*, session: Session, run_id: int) -> Progress | None:
                 select(col(MessageBatch.status), func.count())
                 .where(col(MessageBatch.run_id) == run_id)
                 .group_by(col(MessageBatch.status))
-            )
-            .tuples()
-            .all()
+            ).all()
         ),
     )
 
@@ -306,7 +340,7 @@ def list_batch_calls(*, session: Session, batch_id: int) -> dict[int, int]:
             attempt.message_batch_id == batch_id, attempt.event == STARTED
         )
     )
-    return dict(rows.tuples().all())
+    return dict(rows.all())
 
 
 def list_schedules(*, session: Session) -> pd.DataFrame:
@@ -330,6 +364,12 @@ def list_schedules(*, session: Session) -> pd.DataFrame:
         .join(Corpus, CORPUS.id == schedule.corpus_id)
         .order_by(schedule.id),
     )
+
+
+def has_due(*, session: Session, now: datetime) -> bool:
+    """Whether the time of any schedule has come."""
+    query = select(func.count()).select_from(Schedule).where(col(Schedule.active), col(Schedule.next_at) <= now)
+    return bool(session.scalar(query))
 
 
 def list_due(*, session: Session, now: datetime) -> list[Schedule]:

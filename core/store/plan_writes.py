@@ -29,6 +29,7 @@ from core.store.tables import (
 from core.store.writes import RunRecorder, add_run
 
 STARTED, FAILED = "started", "failed"
+OPEN_BATCHES = ("creating", "in_progress")
 CLOSED = "closed"
 """Who holds the Message Batches of a cancelled run when none of them is left."""
 
@@ -351,8 +352,27 @@ def _owned(session: Session, chunk: Taken) -> PlanChunk | None:
     return row if row and row.generation == chunk.generation and row.worker and not row.done else None
 
 
-def list_pending(*, session: Session, run_id: int, chunk: int | None = None, most: int | None = None) -> list[Pending]:
-    """Planned calls without a recorded end, in the order in which they are asked."""
+def list_pending(
+    *,
+    session: Session,
+    run_id: int,
+    chunk: int | None = None,
+    batch_id: int | None = None,
+    unbatched: bool = False,
+    least: int = 0,
+    most: int | None = None,
+) -> list[Pending]:
+    """Planned calls without a recorded end, in the order in which they are asked.
+
+    Args:
+        session: A session.
+        run_id: The run.
+        chunk: Only of this chunk.
+        batch_id: Only of this Message Batch.
+        unbatched: Only those that no open Message Batch holds.
+        least: Only those started at least so often.
+        most: No more than so many.
+    """
     call = Call.__table__.c
     recorded = (
         select(call.id)
@@ -387,6 +407,18 @@ def list_pending(*, session: Session, run_id: int, chunk: int | None = None, mos
     )
     if chunk is not None:
         query = query.where(_PLANNED.chunk == chunk)
+    if batch_id is not None:
+        held = select(_ATTEMPT.planned_call_id).where(_ATTEMPT.message_batch_id == batch_id, _ATTEMPT.event == STARTED)
+        query = query.where(_PLANNED.id.in_(held))
+    if unbatched:
+        waiting = (
+            select(_ATTEMPT.planned_call_id)
+            .join(MessageBatch, col(MessageBatch.id) == _ATTEMPT.message_batch_id)
+            .where(col(MessageBatch.run_id) == run_id, col(MessageBatch.status).in_(OPEN_BATCHES))
+        )
+        query = query.where(_PLANNED.id.not_in(waiting))
+    if least:
+        query = query.where(attempts >= least)
     return [Pending(*row) for row in session.execute(query)]
 
 
@@ -457,7 +489,7 @@ class Ledger:
                 flying += 1
                 kept.append((start.planned_id, start.attempt, None, None))
             elif not fits and self.running:
-                self._stop_spending()
+                stop_spending(session=self._session, run_id=self.state.run_id)
             answers.append(allowed)
         add_attempts(session=self._session, run_id=self.state.run_id, worker=self._worker, event=STARTED, rows=kept)
         return answers
@@ -481,16 +513,31 @@ class Ledger:
         limit = self.state.spending_limit
         return limit is None or self.state.spent + flying * self.state.call_reserve <= limit
 
-    def _stop_spending(self) -> None:
-        limit = self.state.spending_limit or 0.0
-        set_state(
-            session=self._session,
-            run_id=self.state.run_id,
-            state=RunStatus.PAUSED,
-            error=f"The spending limit of ${limit:,.2f} is reached: ${self.state.spent:,.4f} are spent, "
-            "and another call could go beyond it.",
-            what_to_do="Raise the limit and resume, or cancel the rest.",
+
+def stop_spending(*, session: Session, run_id: int) -> None:
+    """Pause a run that could otherwise spend more than its limit."""
+    state = lock_state(session=session, run_id=run_id)
+    set_state(
+        session=session,
+        run_id=run_id,
+        state=RunStatus.PAUSED,
+        error=f"The spending limit of ${state.spending_limit or 0:,.2f} is reached: ${state.spent:,.4f} are spent, "
+        "and another call could go beyond it.",
+        what_to_do="Raise the limit and resume, or cancel the rest.",
+    )
+
+
+def fitting_requests(*, session: Session, state: RunState, most: int) -> int:
+    """How many more requests may be handed in without going beyond the limit, at most `most`."""
+    if state.spending_limit is None or not state.call_reserve:
+        return most
+    waiting = session.scalar(
+        select(func.sum(col(MessageBatch.requests))).where(
+            col(MessageBatch.run_id) == state.run_id, col(MessageBatch.status).in_(OPEN_BATCHES)
         )
+    )
+    left = (state.spending_limit - state.spent) / state.call_reserve - (waiting or 0)
+    return max(0, min(most, int(left)))
 
 
 def add_attempts(

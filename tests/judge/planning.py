@@ -91,9 +91,8 @@ def _pair_rubric() -> RubricSpec:
 
 def plan(engine: Engine, ground: Ground, **changes: Any) -> int:
     """A planned run of every item twice."""
-    spec = PlanSpec(
-        **({"judge_id": ground.judge, "corpus_id": ground.corpus, "item_ids": ground.items, "repetitions": 2} | changes)
-    )
+    usual: dict[str, Any] = {"judge_id": ground.judge, "corpus_id": ground.corpus, "item_ids": ground.items}
+    spec = PlanSpec(**(usual | {"repetitions": 2} | changes))
     with writes.writing(engine) as session:
         return key_of(plan_writes.add_plan(session=session, spec=spec))
 
@@ -153,7 +152,7 @@ def check_exactly_once(engine: Engine, run_id: int) -> Counter[int]:
         wanted = connection.execute(
             select(*(planned[name] for name in key), planned.id).where(planned.run_id == run_id)
         ).all()
-        started = dict(
+        started: dict[int, int] = dict(
             connection.execute(
                 select(attempt.planned_call_id, func.count())
                 .where(attempt.run_id == run_id, attempt.event == "started")

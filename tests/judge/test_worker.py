@@ -53,7 +53,8 @@ def failures(engine: Engine, run_id: int) -> Counter[int | None]:
         return found
 
 
-def test_every_planned_call_is_asked_and_recorded_once(sqlite_engine: Engine, server: Loopback) -> None:
+@pytest.mark.usefixtures("server")
+def test_every_planned_call_is_asked_and_recorded_once(sqlite_engine: Engine) -> None:
     ground = lay_ground(sqlite_engine, items=7)
     run = plan(sqlite_engine, ground, repetitions=3)
     run_all(sqlite_engine)
@@ -163,7 +164,8 @@ def test_without_a_key_the_run_says_so(
     assert server.asked == []
 
 
-def test_the_spending_limit_is_never_passed(sqlite_engine: Engine, server: Loopback) -> None:
+@pytest.mark.usefixtures("server")
+def test_the_spending_limit_is_never_passed(sqlite_engine: Engine) -> None:
     # A reply costs 100 x $10 + 20 x $50 a million tokens = $0.002; in flight each is held at $0.004.
     ground = lay_ground(sqlite_engine, items=40)
     prices = {"input_price": 10.0, "output_price": 50.0, "call_reserve": 0.004}
