@@ -1,0 +1,26 @@
+"""A real browser goes from the overview to the verdict of two judges."""
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.serving import PATIENCE
+
+
+def see(thing: Locator) -> None:
+    expect(thing).to_be_visible(timeout=PATIENCE * 1000)
+
+
+def test_two_judges_are_chosen_and_the_verdict_is_said(address: str, page: Page) -> None:
+    page.goto(address)
+    see(page.get_by_role("heading", name="Overview"))
+    page.get_by_role("link", name="Drift").click()
+    see(page.get_by_role("heading", name="Verdict"))
+    see(page.get_by_text("Drift: the mean fell from 3.295 to 2.830"))
+    page.get_by_role("combobox", name="Candidate judges").click()
+    page.get_by_role("option", name="hasty judge").click()
+    see(page.get_by_text("Another judge, not drift"))
+    assert "after=" in page.url
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    see(page.get_by_text("Another judge, not drift"))
+    see(page.get_by_role("heading", name="Why did it move"))
