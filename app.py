@@ -15,6 +15,12 @@ PAGES = {
     "Change": [
         st.Page("pages/drift.py", title="Drift", icon=":material/trending_down:"),
     ],
+    "Pairs": [
+        st.Page("pages/position_bias.py", title="Position bias", icon=":material/swap_horiz:"),
+    ],
+    "Data": [
+        st.Page("pages/datasets.py", title="Datasets", icon=":material/database:"),
+    ],
 }
 
 st.set_page_config(page_title="Evenhand", page_icon="⚖️", layout="wide")
