@@ -158,9 +158,10 @@ def show_matrix(shown: Comparison) -> None:
 
 
 def _cell_clicked() -> None:
+    """Put the clicked cell into the URL; Streamlit hands a point's data over as a list or as a numbered mapping."""
     points = st.session_state[MATRIX].selection.points
-    if points and points[0].get("customdata"):
-        row, column = points[0]["customdata"][:2]
+    if points and (cell := points[0].get("customdata")):
+        row, column = cell.values() if isinstance(cell, dict) else cell
         url.publish(cell=f"{row}-{column}")
 
 
