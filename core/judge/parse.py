@@ -164,7 +164,7 @@ def _read_object(text: str, criteria: Sequence[CriterionView]) -> Parsed:
         return Parsed(Unscored.NOT_JSON, "no JSON object in the reply")
     found = naming[0]
     raw = tuple((key, _shown(found.tokens[key][0].text)) for key in keys if key in found.tokens)
-    problem = _several(naming, keys) or _absent(found, keys)
+    problem = _several(naming, keys) or _absent(found, keys) or _beside(found, text, keys)
     if problem:
         return Parsed(*problem, raw=raw)
     levels = [_level(found.tokens[criterion.key][0], criterion) for criterion in criteria]
@@ -202,6 +202,13 @@ def _several(naming: list["_Object"], keys: tuple[str, ...]) -> _Problem | None:
     if found.nested and any(key in found.tokens for key in keys):
         return _Problem(Unscored.CONFLICTING_VERDICTS, f"{found.nested} stands once more, deeper in the object")
     return None
+
+
+def _beside(found: "_Object", text: str, keys: tuple[str, ...]) -> _Problem | None:
+    """A score beside the object, in something that is no object by itself, may be the one that was meant."""
+    given = re.compile(f'"({"|".join(map(re.escape, keys))})"\\s*+:\\s*+-?[0-9]')
+    again = given.search(text, 0, found.start) or given.search(text, found.end)
+    return _Problem(Unscored.CONFLICTING_VERDICTS, f"{again[1]} stands once more, beside the object") if again else None
 
 
 def _absent(found: "_Object", keys: tuple[str, ...]) -> _Problem | None:
@@ -297,6 +304,7 @@ class _Object:
         broken_at: Where it stopped making sense; -1 for a whole one.
     """
 
+    start: int
     is_list: bool
     end: int = -1
     tokens: dict[str, list[_Token]] = field(default_factory=dict)
@@ -376,7 +384,7 @@ class _Reader:
         self._last_close = last_close
         self._stack: list[str] = []
         self._key = ""
-        self._found = _Object(is_list=text[start] == "[")
+        self._found = _Object(start, is_list=text[start] == "[")
 
     def read(self) -> _Object:
         """The object, whole or broken."""

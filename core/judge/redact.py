@@ -40,7 +40,11 @@ PATTERNS = (
         r"(?<!\w)(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
         r"|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,})(?![\w-])",
     ),
-    Pattern("phone", r"(?<![\w.,-])(?:\+|00)?\(?[0-9]{1,4}\)?(?:[ ./-]?\(?[0-9]{2,5}\)?){2,5}(?![\w-]|[.,][0-9])"),
+    Pattern(
+        "phone",
+        r"(?<![\w.,-])(?![0-9]+\.[0-9]+(?!\S?[0-9]))"
+        r"(?:\+|00)?\(?[0-9]{1,4}\)?(?:[ ./-]?\(?[0-9]{2,5}\)?){2,5}(?![\w-]|[.,][0-9])",
+    ),
 )
 """What is taken out unless a team says otherwise; the first pattern that matches at a place wins."""
 
