@@ -1,19 +1,44 @@
-"""A real browser walks from the overview to an item's spread and moves the gate."""
+"""A real browser walks from a judge to its items and to what was said of each, and chooses two repetitions."""
 
-from playwright.sync_api import Page, expect
+import re
+
+from playwright.sync_api import Page, Position, expect
 
 from tests.browser.serving import PATIENCE
 
+SOON = PATIENCE * 1000
+FIRST_ROW: Position = {"x": 120, "y": 55}
+"""Within a table, which is a drawing: below the titles, in the column after the boxes."""
 
-def test_the_overview_leads_on_to_the_other_pages(address: str, page: Page) -> None:
+
+def test_a_judge_leads_to_its_items_and_an_item_to_every_call(address: str, page: Page) -> None:
     page.goto(address)
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible(timeout=PATIENCE * 1000)
-    page.get_by_role("link", name="Gate flips").click()
-    expect(page.get_by_role("heading", name="Repetition against repetition")).to_be_visible(timeout=PATIENCE * 1000)
-    assert "/gate_flips" in page.url
+    expect(page.get_by_role("heading", name="Judges of single answers")).to_be_visible(timeout=SOON)
+    page.get_by_test_id("stDataFrame").first.click(position=FIRST_ROW)
+    expect(page.get_by_role("heading", name="Dispersion")).to_be_visible(timeout=SOON)
+    expect(page).to_have_url(re.compile(r"/dispersion\?.*corpus=support-answers"))
+    expect(page.get_by_role("heading", name="Which items wobble")).to_be_visible(timeout=SOON)
+    page.get_by_test_id("stDataFrame").filter(visible=True).click(position=FIRST_ROW)
+    expect(page.get_by_role("heading", name="Every call, side by side")).to_be_visible(timeout=SOON)
+    expect(page).to_have_url(re.compile(r"/item\?.*item=production-03"))
+    expect(page.get_by_text("Rationale", exact=True).first).to_be_visible()
+    page.get_by_text("Raw reply").first.click()
+    expect(page.get_by_text('"helpfulness"').first).to_be_visible(timeout=SOON)
+
+
+def test_two_repetitions_in_a_link_show_the_items_whose_verdict_moved(address: str, page: Page) -> None:
+    page.goto(f"{address}/gate_flips?corpus=support-answers@1&criterion=helpfulness&gate=4")
+    expect(page.get_by_role("heading", name="One pair of repetitions")).to_be_visible(timeout=SOON)
+    expect(page.get_by_text(re.compile(r"^\d+ items passed in"))).to_be_visible(timeout=SOON)
+    first = page.url
+    box = page.get_by_role("combobox", name=re.compile("Second repetition"))
+    box.click()
+    page.get_by_role("option").nth(1).click()
+    expect(page).not_to_have_url(first, timeout=SOON)
+    expect(page.get_by_text(re.compile(r"^\d+ items failed in"))).to_be_visible(timeout=SOON)
 
 
 def test_a_deep_link_opens_the_same_view(address: str, page: Page) -> None:
     page.goto(f"{address}/dispersion?corpus=support-answers@1&criterion=groundedness&gate=3")
-    expect(page.get_by_text("groundedness · gate 3")).to_be_visible(timeout=PATIENCE * 1000)
+    expect(page.get_by_text("groundedness · gate 3")).to_be_visible(timeout=SOON)
     expect(page.get_by_text("simulated", exact=True).first).to_be_visible()
