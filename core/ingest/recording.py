@@ -23,6 +23,9 @@ KEPT_PROBLEMS = 10_000
 _BUFFERED = 20_000
 _ITEM_BITS = 40
 _MOST_CONFIDENCES = 100_000
+_EPOCH_SECONDS = 10**8
+_EPOCH_MILLISECONDS = 10**11
+"""From where on a number as a time is seconds since 1970, and milliseconds; a date like 20260301 is less."""
 
 
 class Problems:
@@ -339,6 +342,9 @@ class Importer:
     def _time(self, text: str) -> datetime | None:
         if not text.strip():
             return None
+        epoch = number(text)
+        if epoch is not None and _EPOCH_SECONDS <= epoch < _EPOCH_MILLISECONDS * 1_000:
+            return datetime.fromtimestamp(epoch if epoch < _EPOCH_MILLISECONDS else epoch / 1_000, UTC)
         try:
             time = datetime.fromisoformat(text.strip())
             if time.tzinfo is not None:

@@ -190,6 +190,14 @@ def test_a_bad_line_imports_nothing_unless_set_aside(engine: Engine, data: bytes
     ]
 
 
+@pytest.mark.parametrize("text", ["1772366400", "1772366400.0", "1772366400000"], ids=["s", "decimal", "ms"])
+def test_a_time_may_be_seconds_or_milliseconds_since_1970(sqlite_engine: Engine, text: str) -> None:
+    run(sqlite_engine, csv(f"a,j,3,{text}", header="item,judge,score,created_at"))
+    with reading(sqlite_engine) as session:
+        # 2026-03-01 is day 20,513 since 1970: 20,513 * 86,400 + 12 * 3,600 = 1,772,366,400
+        assert session.scalars(select(Call.created_at)).all() == [datetime(2026, 3, 1, 12, tzinfo=UTC)]
+
+
 def test_every_bad_line_is_listed_with_the_columns_own_name_and_handed_on(sqlite_engine: Engine) -> None:
     heard: list[Problem] = []
     report = run_import(
