@@ -72,6 +72,14 @@ def choose_many(
     return wanted or list(options)
 
 
+def ask(place: DeltaGenerator, label: str, name: str, *, help: str | None = None, placeholder: str = "") -> str:
+    """One line of text; empty leaves the URL clean."""
+    _set(name, _read(name))
+    place.text_input(label, key=_key(name), on_change=_publish, args=(name,), help=help, placeholder=placeholder)
+    _remember(name, _read(name))
+    return _read(name).strip()
+
+
 def read(name: str, default: str = "") -> str:
     """A value that no widget shows, straight from the URL or the session's last choice."""
     return _read(name) or default
