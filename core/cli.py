@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from core.cli_agreement import add_agreement, add_trust, run_agreement, run_trust
+from core.cli_gate import NOT_MEASURED, add_gate, add_promotion_rule, run_gate, run_promotion_rule
 from core.cli_worker import add_worker, run_worker
 from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
@@ -43,12 +44,22 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 when done, 1 when the data stood in the way, 2 when the command did."""
-    given = _parser().parse_args(arguments)
+    given = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
         return COMMANDS[given.command](given)
     except UsageError as error:
         print(f"evenhand {given.command}: {error}", file=sys.stderr)
         return USAGE
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments; `gate` cannot exit with 2 for a wrong one, since that says insufficient evidence."""
+    try:
+        return _parser().parse_args(arguments)
+    except SystemExit as stop:
+        if stop.code == USAGE and arguments[:1] == ["gate"]:
+            raise SystemExit(NOT_MEASURED) from stop
+        raise
 
 
 def migrate(_given: argparse.Namespace) -> int:
@@ -148,11 +159,18 @@ def _or_usage_error(run: Callable[[argparse.Namespace], int], given: argparse.Na
         raise UsageError(str(error)) from error
 
 
+def freeze_promotion_rule(given: argparse.Namespace) -> int:
+    """Freeze a promotion rule."""
+    return _or_usage_error(run_promotion_rule, given)
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "agreement": agreement,
     "demo": demo,
+    "gate": run_gate,
     "import": import_file,
     "migrate": migrate,
+    "promotion-rule": freeze_promotion_rule,
     "report": report,
     "worker": run_worker,
     "trust": trust,
@@ -169,6 +187,8 @@ def _parser() -> argparse.ArgumentParser:
     add_trust(commands.add_parser("trust", help="freeze a trust rule, list rules, or evaluate one"))
     figures = commands.add_parser("report", help="print how much every judge wobbles")
     figures.add_argument("--criterion", default="", metavar="KEY", help="only this criterion")
+    add_gate(commands.add_parser("gate", help="hold a candidate judge against the baseline; the exit code decides"))
+    add_promotion_rule(commands.add_parser("promotion-rule", help="freeze how much worse a candidate may be"))
     add_worker(commands.add_parser("worker", help="make planned calls, and start what is scheduled"))
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
     return parser

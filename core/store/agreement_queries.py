@@ -40,6 +40,9 @@ RUN = Run.__table__.c
 SCORE = Score.__table__.c
 EVIDENCE = ScoreEvidence.__table__.c
 
+TRUST = "trust"
+"""The kind of a frozen rule whose thresholds name none: may this judge be trusted?"""
+
 _MOST_PARAMETERS = 900
 
 
@@ -230,13 +233,19 @@ def find_run(*, session: Session, judge_id: int, corpus_id: int) -> int | None:
     return found
 
 
-def list_trust_rules(*, session: Session) -> pd.DataFrame:
-    """Every frozen rule, newest first: id, name, author, thresholds, sha256, labels_seen, created_at."""
+def list_trust_rules(*, session: Session, kind: str = TRUST) -> pd.DataFrame:
+    """Every frozen rule of a kind, newest first: id, name, author, thresholds, sha256, labels_seen, created_at.
+
+    Args:
+        session: An open session.
+        kind: What its thresholds name as `kind`; trust where they name none.
+    """
     query = select(
         RULE.id, RULE.name, RULE.author, RULE.thresholds, RULE.sha256, RULE.labels_seen, RULE.created_at
     ).order_by(RULE.id.desc())
     result = session.execute(query)
-    return pd.DataFrame(result.all(), columns=list(result.keys()))
+    wanted = [row for row in result if row.thresholds.get("kind", TRUST) == kind]
+    return pd.DataFrame(wanted, columns=list(result.keys()))
 
 
 def _on_corpus(
