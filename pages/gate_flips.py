@@ -146,11 +146,11 @@ with left:
 with right:
     show_figure(level_cross_tab(table, levels, names[first], names[second]), cross_table, name="cross_tab")
 agreements = {
-    "Exact agreement": (exact_agreement(table), True, "Share of items at the same level."),
-    "Within one level": (within_one_agreement(table), True, "Share of items at most one place of the rubric apart."),
-    "Kappa, nominal": (cohens_kappa(table, levels).estimate, False, "Cohen's kappa; any difference counts alike."),
-    "Kappa, linear": (cohens_kappa(table, levels, weights="linear").estimate, False, "Weighted by distance."),
-    "Kappa, quadratic": (cohens_kappa(table, levels, weights="quadratic").estimate, False, "By distance squared."),
+    "Same level": (exact_agreement(table), True, "Share of items at the same level."),
+    "Within one": (within_one_agreement(table), True, "Share of items at most one place of the rubric apart."),
+    "Nominal κ": (cohens_kappa(table, levels).estimate, False, "Cohen's kappa; any difference counts alike."),
+    "Linear κ": (cohens_kappa(table, levels, weights="linear").estimate, False, "Weighted by distance."),
+    "Quadratic κ": (cohens_kappa(table, levels, weights="quadratic").estimate, False, "By distance squared."),
 }
 for place, (label, (estimate, share, help_text)) in zip(st.columns(5), agreements.items(), strict=True):
     with place:
@@ -164,4 +164,5 @@ for rows, name, words in (
     (changes.gained, "gained", f"failed in {names[first]}, passed in {names[second]}"),
 ):
     st.markdown(f"**{len(rows):,} items {words}**")
-    show_items(score.iloc[rows], scope, name=name, column_config=ITEM_COLUMNS)
+    titles = {"first": f"Score in {names[first]}", "second": f"Score in {names[second]}"}
+    show_items(score.iloc[rows], scope, name=name, column_config=ITEM_COLUMNS | titles)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from core.figures.dispersion import MOST_ROWS, item_strip, sd_histogram
+from core.figures.dispersion import MOST_ROWS, item_strip, score_vector, sd_histogram
 from core.figures.levels import level_bars
 from core.stats.common import Estimate, Undefined
 from core.stats.dispersion import per_item_dispersion
@@ -92,3 +92,25 @@ def test_level_bars_show_shares_of_each_judges_own_scores_over_all_levels():
     assert figure.layout.xaxis.ticktext == ("1", "2", "3", "4", "5")
     assert figure.layout.shapes[0].x0 == 1.5  # between levels 2 and 3, at places 1 and 2
     assert len({bars.marker.pattern.shape for bars in figure.data}) == 3
+
+
+def test_a_score_vector_keeps_the_order_and_puts_calls_without_a_score_below_the_levels():
+    figure = score_vector(
+        np.array([2, -1, 0]),
+        ["1·0", "1·1", "<b>"],
+        ["3", "refused", "1"],
+        np.array([1.0, 2.0, 3.0]),
+        groups=["scored", "no score", "scored"],
+        gate=2.0,
+    )
+    assert list(trace(figure, "scored").x) == [0, 2]
+    assert list(trace(figure, "scored").y) == [3.0, 1.0]
+    assert trace(figure, "no score").y[0] < 1
+    assert figure.layout.yaxis.ticktext[-1] == "no score"
+    assert "gate 2" in words(figure)
+    assert "<b>" not in sent(figure)
+
+
+def test_a_score_vector_without_calls_gives_words():
+    figure = score_vector(np.array([], int), [], [], np.array([1.0, 2.0]), groups=[])
+    assert "nothing was scored" in words(figure)
