@@ -144,13 +144,16 @@ class _Verdict(NamedTuple):
 
 
 def _verdict_line(line: str) -> _Verdict | None:
-    """The verdict of a line that begins with VERDICT:, Markdown emphasis around it aside."""
+    """The verdict of a line that begins with VERDICT:, Markdown emphasis around the whole line aside."""
     line = line.strip(" \t\r")
-    marked = len(line) > 4 and line.startswith("**") and line.endswith("**")
-    bare = line[2:-2].strip(" \t") if marked else line
+    marked = line.startswith("**")
+    bare = line.removeprefix("**").lstrip(" \t")
     if not bare.startswith("VERDICT:"):
         return None
-    return _Verdict(bare.removeprefix("VERDICT:").strip(" \t").casefold(), marked)
+    word = bare.removeprefix("VERDICT:").strip(" \t").casefold()
+    if marked:
+        word = word[:-2].rstrip(" \t") if word.endswith("**") else f"**{word}"
+    return _Verdict(word, marked)
 
 
 def _read_object(text: str, criteria: Sequence[CriterionView]) -> Parsed:
