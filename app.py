@@ -20,6 +20,7 @@ PAGES = {
     ],
     "Data": [
         st.Page("pages/datasets.py", title="Datasets", icon=":material/database:"),
+        st.Page("pages/launch.py", title="Launch", icon=":material/rocket_launch:"),
     ],
 }
 
