@@ -54,7 +54,7 @@ def test_a_bad_line_is_shown_set_aside_and_listed(nothing: str, page: Page) -> N
     await_sight(page.get_by_text("Dry run, nothing was written: small.csv"))
     page.get_by_role("button", name="Import", exact=True).click()
     await_sight(page.get_by_text("The file was imported."))
-    await_sight(page.get_by_text("line 4, rep: 'zero'"))
+    await_sight(page.get_by_text("line 4, rep: 'zero'").first)
     await_sight(page.get_by_text("Lines set aside from"))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").first.click()
