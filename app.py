@@ -11,6 +11,10 @@ PAGES = {
     ],
     "People": [
         st.Page("pages/human_agreement.py", title="Judge against people", icon=":material/groups:"),
+        st.Page("pages/label.py", title="Label", icon=":material/edit_note:"),
+        st.Page("pages/readers.py", title="Readers", icon=":material/diversity_3:"),
+        st.Page("pages/decisions.py", title="Decisions", icon=":material/rule:"),
+        st.Page("pages/rubric_changes.py", title="Rubric changes", icon=":material/history_edu:"),
     ],
     "Change": [
         st.Page("pages/drift.py", title="Drift", icon=":material/trending_down:"),
