@@ -12,6 +12,7 @@ from core.ui.comparing import select_comparison
 from core.ui.page import download, open_page, plain, show_figure, show_metric
 
 CHANGE_COLUMNS = {
+    "candidate": st.column_config.TextColumn("Candidate", width="small"),
     "change": st.column_config.NumberColumn("Change", format="%+.3f", help="Mean of the items' changes, in points."),
     "low": st.column_config.NumberColumn("95% low", format="%+.3f", help="Items are resampled, 2,000 draws."),
     "high": st.column_config.NumberColumn("95% high", format="%+.3f"),
@@ -69,9 +70,8 @@ else:
 
 st.subheader("Scores before and after")
 levels = np.array(choice.criterion.levels)
-names = [f"before: {choice.before}", f"after: {choice.after}"]
 counts = pd.DataFrame({"level": levels, "before": found.scores[0], "after": found.scores[1]})
-show_figure(level_bars(found.scores, levels, names, gate=gate), counts, name="drift_levels")
+show_figure(level_bars(found.scores, levels, ["before", "after"], gate=gate), counts, name="drift_levels")
 apart = found.apart
 if apart.reason is None:
     smoothed = ", 0.5 added to every level as one is empty" if apart.psi_smoothed else ""
@@ -134,7 +134,12 @@ if why.copied:
         "the baseline's judgements copied, so they are left out and are no agreement.",
         icon=":material/content_copy:",
     )
-st.dataframe(why.table, hide_index=True, height="content")
+st.dataframe(
+    why.table,
+    hide_index=True,
+    height="content",
+    column_config={"cause": st.column_config.TextColumn("cause", width=250)},
+)
 download(why.table, name="drift_causes")
 
 st.subheader("Runs over time")

@@ -386,13 +386,13 @@ def _outcome_rows(before: Mapping[str, int], after: Mapping[str, int]) -> list[t
 
 
 def _copy_rows(found: Paired, comparison: Comparison) -> list[tuple[str, str, str, str]]:
-    reading = "none" if not found.copied else "the baseline's judgements, not new ones: left out, not agreement"
+    reading = "none" if not found.copied else "same response id: the baseline's judgements, left out, no agreement"
     effective = [int(counts.sum()) for counts in (found.counts_a, found.counts_b)]
     scored = cached.matrix(comparison.after.selection).scored
     return [
-        ("replies copied from the baseline (same response id)", "", f"{found.copied:,} of {scored:,}", reading),
-        ("items with nothing but copied replies", "", f"{found.copied_items:,}", "left out of the comparison"),
-        ("independent scores of the same text", f"{effective[0]:,}", f"{effective[1]:,}", "effective n"),
+        ("copied from the baseline", "", f"{found.copied:,} of {scored:,}", reading),
+        ("items with copied replies only", "", f"{found.copied_items:,}", "left out of the comparison"),
+        ("independent scores, same text", f"{effective[0]:,}", f"{effective[1]:,}", "effective n"),
     ]
 
 
@@ -403,7 +403,7 @@ def _item_rows(found: Paired) -> list[tuple[str, str, str, str]]:
         ("items with the same text", f"{same:,}", f"{same:,}", "same key, same hash"),
         ("of these compared", f"{compared:,}", f"{compared:,}", "with an independent score on both sides"),
         (
-            "items whose text differs under the same key",
+            "items whose text differs",
             f"{len(aligned.changed):,}",
             f"{len(aligned.changed):,}",
             "left out: a change of text is not drift" if len(aligned.changed) else "none",
