@@ -18,6 +18,8 @@ def show_scoring(desk: Desk) -> None:
     if desk.draft:
         state = "not saved yet: Enter saves"
     st.caption(f"Item {desk.place + 1} of {len(done)} in your order · {state}")
+    if desk.queue is not None and desk.rater not in desk.queue.raters:
+        st.caption("The queue does not name you as a reader, so all of its items are shown.")
     item = labelling.get_item(desk.item_id)
     texts, anchors = st.columns([3, 2])
     with texts:

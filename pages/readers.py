@@ -45,6 +45,8 @@ rows = pd.DataFrame(
 )
 st.dataframe(rows, hide_index=True)
 download(rows, name="readers")
+if deciding.DECISION not in set(rows.criterion):
+    st.warning("The rubric's ready rule cannot be read, so decisions are not compared.", icon=":material/rule:")
 
 differences = deciding.list_differences(at, labels, first, second)
 still_open = int((differences.final == "open").sum())

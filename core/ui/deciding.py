@@ -202,7 +202,10 @@ def list_raters(at: Snapshot, labels: SetView) -> list[str]:
 
 
 def compare_readers(at: Snapshot, labels: SetView, first: str, second: str) -> list[ReaderRow]:
-    """How two readers agree on every criterion and on the decision, over the items that both labelled."""
+    """How two readers agree on every criterion and on the decision, over the items that both labelled.
+
+    Without the row of the decision when the rubric's rule cannot be read.
+    """
     criteria = cached.criteria(at, rubric_id=labels.rubric_id)
     one, other = _reader_scores(at, labels, criteria, first), _reader_scores(at, labels, criteria, second)
     one, other = one.align(other, join="inner", axis=0)
@@ -210,7 +213,10 @@ def compare_readers(at: Snapshot, labels: SetView, first: str, second: str) -> l
     for view in criteria:
         codes = [_codes(frame[view.key].to_numpy(float), view.levels) for frame in (one, other)]
         rows.append(_reader_row(view.key, codes[0], codes[1], np.array(view.levels)))
-    rule = parse_rule(stored_rule(at, labels.rubric_id), scales_of(criteria))
+    try:
+        rule = parse_rule(stored_rule(at, labels.rubric_id), scales_of(criteria))
+    except RuleError:
+        return rows
     decisions = [_decisions(rule, frame, criteria) for frame in (one, other)]
     return [*rows, _reader_row(DECISION, decisions[0], decisions[1], np.array([0.0, 1.0]))]
 

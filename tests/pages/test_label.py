@@ -11,7 +11,7 @@ from core.store.engine import get_engine, reading
 from core.store.queries import list_criteria
 from core.store.tables import Label
 from tests.pages.opening import open_app
-from tests.store.builders import rows
+from tests.store.builders import key_of, rows
 from tests.store.replies import SETS, Replies, label_replies, store_replies
 
 NAMES = ["label", "readers", "decisions", "rubric_changes"]
@@ -190,6 +190,22 @@ def test_an_adjudication_without_a_note_is_refused_in_words(engine: Engine) -> N
     test.radio[0].set_value("2")
     next(button for button in test.button if button.label == "Record the final label").click().run()
     assert "author" in test.error[0].value
+
+
+def test_a_stored_rule_that_cannot_be_read_is_said_and_not_an_error(engine: Engine) -> None:
+    ground = disagree(engine)
+    with writes.writing(engine) as session:
+        rubric = label_writes.change_ready_rule(
+            session=session, rubric_id=ground.rubric, ready_rule="always", author="rater-1", reason="to see"
+        )
+        labels = key_of(writes.add_label_set(session=session, name="later", rubric_id=rubric))
+        criteria = [view.id for view in list_criteria(session=session, rubric_id=rubric)]
+    for rater in ("rater-1", "rater-2"):
+        label_replies(engine, labels, rater, {ground.items[0]: {criteria[0]: 2.0}})
+    test = open_app("readers", labels="later@1")
+    assert not test.exception
+    assert "cannot be read" in test.warning[0].value
+    assert "at character 1" in open_app("decisions", decide="labels:later@1").error[0].value
 
 
 def code_fences(engine: Engine) -> Replies:
