@@ -1,0 +1,156 @@
+"""The launch page: what stands before a start, and a run's progress in words."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+from streamlit.testing.v1 import AppTest
+
+from core.judge.worker import work
+from core.store import plan_writes, writes
+from core.store.engine import get_engine, reading
+from core.store.plan_queries import list_plans, list_schedules
+from core.store.tables import RunStatus
+from tests.judge.planning import KEY, lay_ground, plan
+from tests.judge.server import Failure, Loopback, loopback
+from tests.pages.opening import open_app
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    monkeypatch.setattr("core.ui.launch.ensure_worker", lambda: None)
+    with loopback() as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        yield server
+
+
+@pytest.fixture
+def store(empty: Path) -> Engine:
+    return get_engine(f"sqlite:///{empty}")
+
+
+def shown(page: AppTest) -> str:
+    """Every text on the page."""
+    parts = [*page.markdown, *page.caption, *page.error, *page.warning, *page.info, *page.code, *page.metric]
+    return "\n".join(f"{getattr(part, 'label', '')} {part.value}" for part in parts)
+
+
+def button(page: AppTest, label: str) -> AppTest:
+    (found,) = [button for button in page.button if button.label == label]
+    return found.click().run()
+
+
+@pytest.mark.usefixtures("empty")
+def test_an_empty_store_says_what_to_do() -> None:
+    page = open_app("launch")
+    assert not page.exception
+    assert "corpus" in page.info[0].value
+    for view in ("runs", "schedules"):
+        page = open_app("launch", view=view)
+        assert not page.exception
+        assert page.info
+
+
+def test_before_a_start_calls_tokens_and_the_prompt_are_shown(store: Engine, server: Loopback) -> None:
+    lay_ground(store, items=20)
+    page = open_app("launch")
+    assert not page.exception
+    metrics = {metric.label: metric.value for metric in page.metric}
+    # 20 items x 5 repetitions; the endpoint counts 321 tokens a message
+    assert metrics["Calls"] == "100"
+    assert metrics["Input tokens"] == "32,100"
+    assert metrics["Cost at most"] == "no price known"
+    assert server.counts() == {"/v1/messages/count_tokens": 5}
+    assert "candidate 0, write to ann0@example.org" in page.code[1].value
+    assert KEY not in shown(page)
+
+
+@pytest.mark.usefixtures("server")
+def test_redaction_is_previewed(store: Engine) -> None:
+    lay_ground(store, items=2)
+    page = open_app("launch")
+    page.toggle[0].set_value(True).run()
+    assert not page.exception
+    assert "ann0@example.org" not in page.code[1].value
+    assert page.dataframe[0].value.to_numpy().tolist() == [["email", "ann0@example.org"]]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_missing_key_is_said_before_the_start(store: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    lay_ground(store, items=2)
+    page = open_app("launch")
+    assert not page.exception
+    assert "no API key" in page.warning[0].value
+    assert all(found.disabled for found in page.button if found.label == "Start")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_run_is_launched_worked_on_and_its_end_is_shown(store: Engine) -> None:
+    lay_ground(store, items=3)
+    page = button(open_app("launch"), "Start")
+    assert not page.exception
+    assert ":blue-badge[running]" in shown(page)
+    work(str(store.url), once=True)
+    page = open_app("launch", view="runs")
+    assert not page.exception
+    assert {metric.label: metric.value for metric in page.metric}["Scored"] == "15"
+    assert ":green-badge[done]" in shown(page)
+
+
+def test_an_error_is_shown_in_words_with_what_to_do(store: Engine, server: Loopback) -> None:
+    run = plan(store, lay_ground(store, items=3))
+    server.script = lambda _: Failure(401, f"bad key {KEY}")
+    work(str(store.url), once=True)
+    page = open_app("launch", view="runs", run=str(run))
+    assert not page.exception
+    assert "ANTHROPIC" in page.error[0].value
+    assert KEY not in shown(page)
+    page = button(page, "Resume")
+    assert not page.exception
+    assert ":blue-badge[running]" in shown(page)
+    page = button(page, "Pause")
+    assert ":orange-badge[paused]" in shown(page)
+    page = button(page, "Cancel")
+    assert ":gray-badge[cancelled]" in shown(page)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_spending_limit_that_was_reached_can_be_raised(store: Engine) -> None:
+    prices = {"input_price": 1.0, "output_price": 1.0, "call_reserve": 1.0, "spending_limit": 0.5}
+    run = plan(store, lay_ground(store, items=3), **prices)
+    work(str(store.url), once=True)
+    page = open_app("launch", view="runs", run=str(run))
+    assert "spending limit" in page.warning[0].value
+    page.number_input[0].set_value(5.0).run()
+    page = button(page, "Resume")
+    with reading(store) as session:
+        assert list_plans(session=session).state.tolist() == [RunStatus.RUNNING]
+
+
+@pytest.mark.usefixtures("server")
+def test_schedules_are_listed_and_switched_off(store: Engine) -> None:
+    lay_ground(store, items=2)
+    page = button(open_app("launch"), "Schedule")
+    assert not page.exception
+    page = button(page, "Turn off")
+    assert not page.exception
+    with reading(store) as session:
+        assert list_schedules(session=session).active.tolist() == [False]
+
+
+@pytest.mark.usefixtures("server")
+def test_an_unknown_run_in_the_link_is_said(store: Engine) -> None:
+    plan(store, lay_ground(store, items=2))
+    page = open_app("launch", view="runs", run="99")
+    assert not page.exception
+    assert page.warning
+
+
+def test_a_finished_run_cannot_be_moved(store: Engine) -> None:
+    run = plan(store, lay_ground(store, items=1))
+    with writes.writing(store) as session:
+        assert plan_writes.set_state(session=session, run_id=run, state=RunStatus.CANCELLED)
+        assert not plan_writes.set_state(session=session, run_id=run, state=RunStatus.RUNNING)
