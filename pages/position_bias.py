@@ -90,9 +90,7 @@ def show_position(at: Looking) -> None:
             "pairs",
         ),
     }
-    for place, (label, (estimate, help_text, unit)) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        with place:
-            show_metric(label, estimate, say_estimate(estimate, unit=unit), help=help_text)
+    show_figures(figures)
     moved = "" if at.limit == FLIP_LIMIT else f" The limit was moved from {say_share(FLIP_LIMIT, 0)}."
     st.info(
         f"**{verdict.value.capitalize()}**: flip rate {say_number(found.flip_rate.value)} against a limit of "
@@ -115,6 +113,15 @@ def show_position(at: Looking) -> None:
     flat.insert(0, "A in slot 1", names)
     show_figure(slot_map(table), flat, name="slot_map")
     show_flipped(at)
+
+
+def show_figures(figures: Mapping[str, tuple[Estimate, str, str]]) -> None:
+    """Figures in rows of three, each with its help and the unit of its n; more in a row would cut their names."""
+    for number, (label, (estimate, help_text, unit)) in enumerate(figures.items()):
+        if number % 3 == 0:
+            row = st.columns(3)
+        with row[number % 3]:
+            show_metric(label, estimate, say_estimate(estimate, unit=unit), help=help_text)
 
 
 def _same_order(floor: Estimate, within: Estimate) -> Estimate:
@@ -369,9 +376,7 @@ def show_length(at: Looking) -> None:
         "Pairs whose longer candidate is at most 10% longer.",
         "pairs",
     )
-    for place, (label, (estimate, help_text, unit)) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        with place:
-            show_metric(label, estimate, say_estimate(estimate, unit=unit), help=help_text)
+    show_figures(figures)
     if found.with_people is None:
         st.caption("No known winners: the slope mixes quality and preference for length.")
     table = pd.DataFrame(
