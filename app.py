@@ -18,6 +18,7 @@ PAGES = {
     ],
     "Change": [
         st.Page("pages/drift.py", title="Drift", icon=":material/trending_down:"),
+        st.Page("pages/promotion.py", title="Promotion", icon=":material/verified:"),
     ],
     "Pairs": [
         st.Page("pages/position_bias.py", title="Position bias", icon=":material/swap_horiz:"),

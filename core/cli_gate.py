@@ -13,11 +13,10 @@ from sqlmodel import Session
 
 from core.figures.card import CardFacts, judge_card
 from core.figures.review import COLUMNS, LINES, review_rows, say_items, say_outcome, say_rule
-from core.stats.against_people import MAJORITY, compare, reference_codes
-from core.stats.common import MISSING, Floats, Ints
+from core.stats.common import MISSING, Ints
 from core.stats.health import SEED, judge_health
 from core.stats.promotion import GateOutcome
-from core.stats.review import KIND, PromotionRule, Review, human_decisions, promotion_review, promotion_rule, side_of
+from core.stats.review import KIND, PromotionRule, Review, people_decisions, promotion_review, promotion_rule, side_of
 from core.store import agreement_queries, queries, review_queries, trust_writes, writes
 from core.store.engine import database_url, get_engine, reading
 from core.store.queries import CriterionView
@@ -149,7 +148,7 @@ def measure(session: Session, given: argparse.Namespace) -> Measured:
     if not ((codes != MISSING).any(axis=1) & (before != MISSING).any(axis=1)).any():
         raise NotMeasuredError("no item has a usable score of both judges")
     labels, table = _labels(session, given.labels, candidate, ours)
-    human = decisions_on(both.item_ids, table, levels, gate)
+    human = people_decisions(both.item_ids, table, levels, gate)
     review = promotion_review(
         side_of(codes, (both.candidate != NOT_MADE).sum(axis=1), both.candidate_tokens, len(levels)),
         side_of(before, (both.baseline != NOT_MADE).sum(axis=1), both.baseline_tokens, len(levels)),
@@ -243,23 +242,6 @@ def _labels(
         session=session, label_set_id=int(chosen.id), corpus_id=corpus_id, criterion=criterion.key
     )
     return f"{chosen['name']} v{chosen.version}", table
-
-
-def decisions_on(item_ids: Ints, table: agreement_queries.LabelTable | None, levels: Floats, gate: float) -> Ints:
-    """People's majority decision on each of `item_ids`: 1 pass, 0 fail, MISSING without one."""
-    if table is None:
-        return np.full(len(item_ids), MISSING, np.int64)
-    compared = compare(
-        item_ids=item_ids,
-        codes=np.full((len(item_ids), 1), MISSING),
-        labelled_ids=table.item_ids,
-        raters=table.raters,
-        labels=table.values,
-        adjudicated=table.adjudicated,
-        levels=levels,
-    )
-    decided = human_decisions(reference_codes(compared, MAJORITY, len(levels)), levels, gate)
-    return np.asarray(decided[np.searchsorted(compared.item_ids, item_ids)])
 
 
 def _lines(found: Measured) -> list[str]:

@@ -178,7 +178,7 @@ def _mean(estimate: Estimate, *, share: bool, signed: bool = False) -> str:
     if estimate.value is None:
         return say_reason(estimate.reason)
     words = say_share(estimate.value) if share else say_number(estimate.value)
-    return f"+{words}" if signed and estimate.value > 0 else words
+    return f"+{words}" if signed and words[0].isdigit() and estimate.value > 0 else words
 
 
 def _value(name: str, value: float) -> str:

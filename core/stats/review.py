@@ -1,12 +1,13 @@
 """The promotion review: a candidate judge against the baseline, line by line, under a rule frozen beforehand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.stats.against_people import MAJORITY, compare, reference_codes
 from core.stats.common import MISSING, Bools, Estimate, Floats, Ints, Undefined, undefined
 from core.stats.dispersion import level_counts, per_item_dispersion
 from core.stats.gate import item_verdicts, passes
@@ -70,6 +71,26 @@ class Side:
     counts: Ints
     attempted: Ints
     tokens: Floats
+
+
+class LabelsLike(Protocol):
+    """The labels of one set, as the store hands them over: see `against_people.compare`."""
+
+    @property
+    def item_ids(self) -> Ints:
+        """Items with a label, ascending, shape (m,)."""
+
+    @property
+    def raters(self) -> Sequence[str]:
+        """Names of the people."""
+
+    @property
+    def values(self) -> Floats:
+        """Newest label of each person, shape (people, m)."""
+
+    @property
+    def adjudicated(self) -> Floats:
+        """Recorded final labels, shape (m,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +215,31 @@ def side_of(codes: NDArray[np.integer], attempted: Ints, tokens: Floats, n_level
     return Side(level_counts(codes, n_levels), attempted, tokens)
 
 
-def human_decisions(reference: NDArray[np.integer], levels: Floats, gate: float) -> Ints:
-    """People's decision on each item: 1 pass, 0 fail, MISSING where the reference has no level.
+def people_decisions(item_ids: Ints, labels: LabelsLike | None, levels: Floats, gate: float) -> Ints:
+    """People's decision on each item: 1 pass, 0 fail, MISSING without a label; shape (items,).
+
+    The adjudicated label where one is recorded, else the level that more people chose than any other.
 
     Args:
-        reference: Level indices, shape (items,), as `against_people.reference_codes` gives them.
+        item_ids: Items, ascending, shape (items,).
+        labels: The labels of one set; None when there are none.
         levels: Level values, shape (L,).
         gate: Level value at and above which an item passes.
     """
-    return np.where(reference == MISSING, MISSING, passes(levels, gate)[reference].astype(np.int64))
+    if labels is None:
+        return np.full(len(item_ids), MISSING, np.int64)
+    compared = compare(
+        item_ids=item_ids,
+        codes=np.full((len(item_ids), 1), MISSING),
+        labelled_ids=labels.item_ids,
+        raters=labels.raters,
+        labels=labels.values,
+        adjudicated=labels.adjudicated,
+        levels=levels,
+    )
+    reference = reference_codes(compared, MAJORITY, len(levels))
+    decided = np.where(reference == MISSING, MISSING, passes(levels, gate)[reference].astype(np.int64))
+    return np.asarray(decided[np.searchsorted(compared.item_ids, item_ids)])
 
 
 def overall(outcomes: list[GateOutcome]) -> GateOutcome:
