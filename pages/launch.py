@@ -5,6 +5,7 @@ import streamlit as st
 
 from core.judge.asking import MAX_TOKENS, JudgeDraft
 from core.judge.client import KEY_NAME
+from core.judge.local import INSTALL
 from core.judge.local import MODEL as LOCAL_MODEL
 from core.judge.local import WARNING as LOCAL_WARNING
 from core.judge.local import missing as missing_local
@@ -67,11 +68,11 @@ def choose_plan() -> Plan:
     pilot = columns[3].number_input("Pilot items", 0, 1000, 0, help="The run pauses after these; 0 for no pilot.")
     switches = st.columns(3)
     both = (
-        switches[0].toggle("Both orders", value=True, help="Each pair twice, the candidates swapped.")
+        switches[1].toggle("Both orders", value=True, help="Each pair twice, the candidates swapped.")
         if (form is Form.PAIRWISE)
         else False
     )
-    redact = switches[1].toggle("Redact", help="Takes e-mail addresses, phone numbers and keys out before texts leave.")
+    redact = switches[0].toggle("Redact", help="Takes e-mail addresses, phone numbers and keys out before texts leave.")
     kind = draft.kind if draft else Kind(judge.kind if judge is not None else "")
     batched = kind == Kind.ANTHROPIC and switches[2].toggle(
         "Message Batches", help="Cheaper, and done within a day rather than now."
@@ -149,7 +150,7 @@ def show_outlook(plan: Plan, outlook: Outlook) -> None:
         help=outlook.tokens_words,
     )  # fmt: skip
     columns[3].metric(
-        "Cost at most", "no price known" if outlook.most_cost is None else f"${outlook.most_cost:,.2f}",
+        "Cost at most", "unknown" if outlook.most_cost is None else f"${outlook.most_cost:,.2f}",
         help="If every reply were as long as allowed; most are much shorter. " + outlook.price_words,
     )  # fmt: skip
     batch = (
@@ -176,14 +177,16 @@ def missing(plan: Plan) -> str:
             f"There is no API key: set {KEY_NAME} in the environment or in .streamlit/secrets.toml and start the "
             "dashboard again, or choose another kind of judge."
         )
-    return missing_local() if kind == Kind.LOCAL else ""
+    if kind == Kind.LOCAL and (absent := missing_local()):
+        return f"{absent[:1].upper()}{absent[1:]}. {INSTALL}"
+    return ""
 
 
 def show_new() -> None:
     """The form of a new run."""
     plan = choose_plan()
     if problem := missing(plan):
-        st.warning(problem, icon=":material/key:")
+        st.warning(problem, icon=":material/info:")
         if plan.draft and not plan.draft.model and plan.draft.kind == Kind.ANTHROPIC:
             return
     outlook = launch.look_ahead(plan)
@@ -248,7 +251,7 @@ def show_progress(run_id: int, going: bool) -> None:
     columns = st.columns(4)
     columns[0].metric("Scored", f"{progress.outcomes.get('scored', 0):,}")
     columns[1].metric("Unscored", f"{sum(progress.outcomes.values()) - progress.outcomes.get('scored', 0):,}")
-    spent = "no price known" if state.input_price is None else f"${state.spent:,.4f}"
+    spent = "unknown" if state.input_price is None else f"${state.spent:,.4f}"
     limit = "no limit" if state.spending_limit is None else f"limit ${state.spending_limit:,.2f}"
     columns[2].metric("Spent", spent, help=f"By the tokens of the replies; {limit}.")
     rate = "–" if progress.rate is None else f"{progress.rate:,.1f}/s"

@@ -61,7 +61,8 @@ def test_before_a_start_calls_tokens_and_the_prompt_are_shown(store: Engine, ser
     # 20 items x 5 repetitions; the endpoint counts 321 tokens a message
     assert metrics["Calls"] == "100"
     assert metrics["Input tokens"] == "32,100"
-    assert metrics["Cost at most"] == "no price known"
+    assert metrics["Cost at most"] == "unknown"
+    assert "No price known" in shown(page)
     assert server.counts() == {"/v1/messages/count_tokens": 5}
     assert "candidate 0, write to ann0@example.org" in page.code[1].value
     assert KEY not in shown(page)
