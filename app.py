@@ -30,4 +30,4 @@ PAGES = {
 }
 
 st.set_page_config(page_title="Evenhand", page_icon="⚖️", layout="wide")
-st.navigation(PAGES).run()
+st.navigation(PAGES, position="top").run()  # the sidebar belongs to what is looked at

@@ -136,7 +136,6 @@ def record_decision(choice: Choice, found: Evidence, rows: list[dict[str, str]])
             except ValueError as error:
                 st.error(f"Nothing was recorded: {error}.")
             else:
-                st.toast("The decision is recorded.", icon=":material/check:")
                 st.rerun()
 
 
@@ -147,6 +146,11 @@ def show_history(choice: Choice) -> None:
     if decisions.empty:
         st.caption("None is recorded on this corpus.")
         return
+    newest = decisions.iloc[0]
+    st.markdown(
+        f"Newest: **{newest.kind.replace('_', ' ')}** {plain(str(newest.judge))} · {plain(newest.author)}, "
+        f"{newest.created_at:%Y-%m-%d %H:%M} UTC: {plain(newest.reason)}"
+    )
     table = decisions[["created_at", "kind", "judge", "model", "baseline", "rule", "author", "reason"]]
     table = table.assign(
         kind=table.kind.str.replace("_", " "), outcome=[seen.get("outcome", "") for seen in decisions.evidence]
@@ -239,7 +243,20 @@ icons = {"pass": st.success, "fail": st.error}
 icons.get(str(found.review.outcome), st.warning)(plain(say_outcome(found.review).capitalize()))
 rows = review_rows(found.review, rule.asks, found.items.key.tolist())
 table = pd.DataFrame(rows, columns=list(COLUMNS))
-st.dataframe(table, hide_index=True, column_config={"why": st.column_config.TextColumn(width="large")})
+columns = {
+    "line": st.column_config.TextColumn("Line"),
+    "candidate": st.column_config.TextColumn("Candidate"),
+    "baseline": st.column_config.TextColumn("Baseline"),
+    "difference": st.column_config.TextColumn("Difference", help="Candidate minus baseline, mean over shared items."),
+    "interval_90": st.column_config.TextColumn(
+        "Interval", help="Two-sided 90%: its worse end is the one-sided 95% limit. Items are resampled."
+    ),
+    "margin": st.column_config.TextColumn("Margin", help="How much worse the candidate may be."),
+    "items": st.column_config.TextColumn("Items", help="Items the line rests on."),
+    "outcome": st.column_config.TextColumn("Outcome", width=150),
+    "why": st.column_config.TextColumn("What would decide it", width="large"),
+}
+st.dataframe(table, hide_index=True, column_config=columns)
 show_figure(review_forest(found.review), table, name="promotion_review")
 show_items_of(choice, found)
 record_decision(choice, found, rows)

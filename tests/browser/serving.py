@@ -12,6 +12,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from playwright.sync_api import Page
 
 from core.store.engine import DATABASE_PATH, DATABASE_URL
 from tests.conftest import REPO
@@ -46,3 +47,9 @@ def wait_for(url: str) -> None:
         else:
             return
     pytest.fail(f"no answer at {url} within {PATIENCE} s")
+
+
+def go_to(page: Page, section: str, name: str) -> None:
+    """Choose a page in the navigation on top."""
+    page.get_by_test_id("stTopNavSection").filter(has_text=section).click()
+    page.get_by_test_id("stTopNavDropdownLink").filter(has_text=name).click()

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.serving import PATIENCE
+from tests.browser.serving import PATIENCE, go_to
 
 
 def see(thing: Locator) -> None:
@@ -12,8 +12,8 @@ def see(thing: Locator) -> None:
 def test_two_judges_are_chosen_and_the_verdict_is_said(address: str, page: Page) -> None:
     page.goto(address)
     see(page.get_by_role("heading", name="Overview"))
-    page.get_by_role("link", name="Drift").click()
-    see(page.get_by_role("heading", name="Verdict"))
+    go_to(page, "Change", "Drift")
+    see(page.get_by_role("heading", name="Verdict", exact=True))
     see(page.get_by_text("Drift: the mean fell from 3.295 to 2.830"))
     page.get_by_role("combobox", name="Candidate judges").click()
     page.get_by_role("option", name="hasty judge").click()
