@@ -46,7 +46,7 @@ def test_a_promotion_is_decided_in_under_twenty_clicks(
     page.get_by_text("Reject", exact=True).click()
     clicks += 1
     click("button", "Record the decision")
-    expect(page.get_by_text("it scores lower").last).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("Newest: rejected")).to_be_visible(timeout=WAIT)
     expect(page.locator("[data-test-script-state=notRunning]")).to_be_visible(timeout=WAIT)
     with page.expect_download(timeout=WAIT) as download:
         click("button", "Download the judge card (HTML)")
