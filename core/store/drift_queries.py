@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlmodel import Session, col
 
+from core.store.queries import ScoreMatrix
 from core.store.tables import Call, Item, ItemVector, Judge, LabelSet, Rubric
+from core.store.vectors import COPIED
 
 _MOST_PARAMETERS = 900
 _FACTS = ["id", "key", "content_sha256"]
@@ -115,6 +117,26 @@ def list_copied_replies(*, session: Session, before: Sequence[int], after: Seque
         .order_by(call.run_id, call.item_id, call.repetition)
     )
     return pd.DataFrame(session.execute(query).all(), columns=columns, dtype=np.int64)
+
+
+def leave_out_copies(matrix: ScoreMatrix, copies: pd.DataFrame) -> tuple[NDArray[np.uint8], int]:
+    """The outcomes of a matrix with copied replies taken out, and how many scores that were.
+
+    Args:
+        matrix: The matrix.
+        copies: run_id, item_id and repetition of each, as `list_copied_replies` gives them.
+    """
+    if copies.empty:
+        return matrix.outcomes, 0
+    columns = {(column.run_id, column.repetition): place for place, column in enumerate(matrix.columns)}
+    kept = copies[copies.item_id.isin(matrix.item_ids)]
+    rows = np.searchsorted(matrix.item_ids, kept.item_id.to_numpy(np.int64))
+    places = np.array([columns.get(key, -1) for key in zip(kept.run_id, kept.repetition, strict=True)], dtype=np.int64)
+    rows, places = rows[places >= 0], places[places >= 0]
+    usable = matrix.outcomes[rows, places] < COPIED
+    outcomes = matrix.outcomes.copy()
+    outcomes[rows[usable], places[usable]] = COPIED
+    return outcomes, int(usable.sum())
 
 
 def list_item_slices(*, session: Session, run_ids: Sequence[int], criterion_id: int) -> SliceMembers:

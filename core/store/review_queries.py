@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlmodel import Session
 
-from core.store.drift_queries import list_copied_replies
-from core.store.queries import ScoreMatrix, get_score_matrix, list_runs
+from core.store.drift_queries import leave_out_copies, list_copied_replies
+from core.store.queries import get_score_matrix, list_runs
 from core.store.tables import Call, Corpus, CorpusItem, Decision, DecisionKind, Judge, Rubric, TrustRule
-from core.store.vectors import COPIED, NOT_MADE
+from core.store.vectors import NOT_MADE
 
 CALL = Call.__table__.c
 CORPUS = Corpus.__table__.c
@@ -86,26 +86,6 @@ def get_both_sides(
         tuple(runs[0]),
         tuple(runs[1]),
     )
-
-
-def leave_out_copies(matrix: ScoreMatrix, copies: pd.DataFrame) -> tuple[NDArray[np.uint8], int]:
-    """The outcomes of a matrix with copied replies taken out, and how many scores that were.
-
-    Args:
-        matrix: The matrix.
-        copies: run_id, item_id and repetition of each, as `list_copied_replies` gives them.
-    """
-    if copies.empty:
-        return matrix.outcomes, 0
-    columns = {(column.run_id, column.repetition): place for place, column in enumerate(matrix.columns)}
-    kept = copies[copies.item_id.isin(matrix.item_ids)]
-    rows = np.searchsorted(matrix.item_ids, kept.item_id.to_numpy(np.int64))
-    places = np.array([columns.get(key, -1) for key in zip(kept.run_id, kept.repetition, strict=True)], dtype=np.int64)
-    rows, places = rows[places >= 0], places[places >= 0]
-    usable = matrix.outcomes[rows, places] < COPIED
-    outcomes = matrix.outcomes.copy()
-    outcomes[rows[usable], places[usable]] = COPIED
-    return outcomes, int(usable.sum())
 
 
 def find_baseline(*, session: Session, corpus: str) -> Decision | None:

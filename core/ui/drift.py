@@ -35,8 +35,7 @@ from core.stats.noise import NoiseFloor
 from core.store import drift_queries, queries
 from core.store.drift_queries import Alignment, JudgeParts, SliceMembers
 from core.store.engine import reading
-from core.store.queries import ScoreMatrix
-from core.store.vectors import COPIED, level_codes
+from core.store.vectors import level_codes
 from core.ui import cached
 from core.ui.cached import FEW, MANY, Selection, Snapshot
 from core.ui.comparing import Comparison, FamilyTest, Side
@@ -166,7 +165,7 @@ def paired(comparison: Comparison) -> Paired:
         copies = drift_queries.list_copied_replies(
             session=session, before=_run_ids(before.selection), after=_run_ids(after.selection)
         )
-    outcomes, copied = _without_copies(b, copies)
+    outcomes, copied = drift_queries.leave_out_copies(b, copies)
     counts_a = level_counts(level_codes(a.outcomes[alignment.rows_a]), levels)
     counts_b = level_counts(level_codes(outcomes[alignment.rows_b]), levels)
     emptied = (counts_b.sum(axis=1) == 0) & (outcomes != b.outcomes)[alignment.rows_b].any(axis=1)
@@ -309,21 +308,6 @@ def _run_means(selection: Selection) -> dict[int, tuple[int, float]]:
 
 def _run_ids(selection: Selection) -> list[int]:
     return [run for run, _ in selection.runs]
-
-
-def _without_copies(matrix: ScoreMatrix, copies: pd.DataFrame) -> tuple[NDArray[np.uint8], int]:
-    """The outcomes with copied replies taken out, and how many scores that were."""
-    if copies.empty:
-        return matrix.outcomes, 0
-    columns = {(column.run_id, column.repetition): place for place, column in enumerate(matrix.columns)}
-    kept = copies[copies.item_id.isin(matrix.item_ids)]
-    rows = np.searchsorted(matrix.item_ids, kept.item_id.to_numpy(np.int64))
-    places = np.array([columns.get(key, -1) for key in zip(kept.run_id, kept.repetition, strict=True)], dtype=np.int64)
-    rows, places = rows[places >= 0], places[places >= 0]
-    usable = matrix.outcomes[rows, places] < COPIED
-    outcomes = matrix.outcomes.copy()
-    outcomes[rows[usable], places[usable]] = COPIED
-    return outcomes, int(usable.sum())
 
 
 def _scored(a: Ints, b: Ints) -> Bools:
