@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import importing, pages, statistics
+from benchmarks import importing, pages, statistics, worker
 from benchmarks.measuring import Line, machine
 
 TARGET = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -40,6 +40,7 @@ def _measure() -> Iterator[Line]:
     yield from statistics.measure()
     with tempfile.TemporaryDirectory() as folder:
         yield from importing.measure(Path(folder))
+        yield from worker.measure(Path(folder))
         yield from pages.measure(Path(folder))
 
 

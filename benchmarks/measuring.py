@@ -45,6 +45,13 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def key_of(stored: int | None) -> int:
+    """The id of a row that was flushed."""
+    if stored is None:
+        raise ValueError("a row of the benchmark has no id")
+    return stored
+
+
 def machine() -> list[str]:
     """The machine and the versions the figures come from, one fact a line."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.measuring import Line, peak_memory
+from benchmarks.measuring import Line, key_of, peak_memory
 from core.store import writes
 from core.store.engine import DATABASE_PATH, get_engine
 from core.store.queries import list_criteria
@@ -62,7 +62,7 @@ def build(store: Path) -> None:
     rng = np.random.default_rng(6)
     with writes.writing(engine) as session:
         rubric = writes.add_rubric(session=session, spec=rubric_spec)
-        rubric_id = _key(rubric.id)
+        rubric_id = key_of(rubric.id)
         book = writes.ItemBook(session=session, collection="benchmark")
         items = [book.find(ItemSpec(f"item-{item:07}", content_hash(str(item)))) for item in range(ITEMS)]
         book.flush()
@@ -73,7 +73,7 @@ def build(store: Path) -> None:
             judge = writes.add_judge(
                 session=session, spec=JudgeSpec(name, rubric_id, rubric.sha256, model=f"model-{name}")
             )
-            run = writes.add_run(session=session, judge_id=_key(judge.id), corpus_id=_key(corpus.id))
+            run = writes.add_run(session=session, judge_id=key_of(judge.id), corpus_id=key_of(corpus.id))
             recorder = writes.RunRecorder(session=session, run=run)
             for start in range(0, ITEMS, _AT_ONCE):
                 block = quality[start : start + _AT_ONCE, None]
@@ -85,12 +85,6 @@ def build(store: Path) -> None:
                 )
             recorder.finish()
     engine.dispose()
-
-
-def _key(stored: int | None) -> int:
-    if stored is None:
-        raise ValueError("a row of the benchmark has no id")
-    return stored
 
 
 def _open(page: str) -> dict[str, float]:
