@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from core.ui.page import run
+
 PAGES = {
     "Judge health": [
         st.Page("pages/overview.py", title="Overview", icon=":material/monitoring:", default=True),
@@ -30,4 +32,4 @@ PAGES = {
 }
 
 st.set_page_config(page_title="Evenhand", page_icon="⚖️", layout="wide")
-st.navigation(PAGES, position="top").run()  # the sidebar belongs to what is looked at
+run(st.navigation(PAGES, position="top"))  # the sidebar belongs to what is looked at

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from sqlalchemy.exc import OperationalError
+from streamlit.navigation.page import StreamlitPage
 
 from core.stats.common import Estimate
 from core.ui import cached
@@ -81,6 +82,18 @@ def open_page(title: str, question: str) -> None:
             icon=":material/database_off:",
         )
         st.stop()
+
+
+def run(page: StreamlitPage) -> None:
+    """Run the chosen page; a store that stops answering on the way is said in words."""
+    try:
+        page.run()
+    except OperationalError as error:
+        st.error(
+            f"The store did not answer: {str(error.orig).strip()}. Nothing was half-written. Another program may be "
+            "writing into it for long: wait a moment, then try again.",
+            icon=":material/database_off:",
+        )
 
 
 def say_scope(scope: Scope) -> None:
