@@ -11,7 +11,15 @@ from core.stats.multiplicity import Adjustment
 from core.store.queries import CriterionView
 from core.ui import cached, url
 from core.ui.cached import Selection, Snapshot
-from core.ui.scope import ALL_SLICES, corpus_key, judge_key, judge_words, level_words, say_empty
+from core.ui.scope import (
+    choose_gate,
+    choose_slice,
+    corpus_key,
+    judge_key,
+    judge_words,
+    level_words,
+    say_empty,
+)
 
 
 class Side(NamedTuple):
@@ -98,16 +106,7 @@ def select_comparison() -> Choice:
     before = here[before_key]
     criteria = {view.key: view for view in cached.criteria(at, rubric_id=int(before.rubric_id))}
     criterion = criteria[url.choose(side, "Criterion", "criterion", {key: key for key in criteria})]
-    gate = float(
-        url.choose(
-            side,
-            "Gate",
-            "gate",
-            {level_words(level): level_words(level) for level in criterion.levels[1:]},
-            default=level_words(criterion.gate),
-            help=f"An item passes at and above this score. The rubric's gate is {criterion.gate:g}.",
-        )
-    )
+    gate = choose_gate(criterion)
     mode = url.choose(
         side,
         "Compare",
@@ -124,7 +123,7 @@ def select_comparison() -> Choice:
         rivals, looked, marked = _choose_rivals(at, judges, corpus, before, criterion)
         sides = (_all_runs(at, before), _all_runs(at, rivals[looked]))
         words = (judge_words(before), judge_words(rivals[looked]))
-    item_slice = _choose_slice(at, int(before.corpus_id))
+    item_slice = choose_slice(at, int(before.corpus_id))
     method = url.choose(
         side,
         "Family correction",
@@ -250,14 +249,6 @@ def _split_in_time(
     pairs = tuple((int(row.id), int(row.revision)) for row in runs.itertuples())
     label = starts[since].partition(" · ")[2]
     return (f"runs before {label}", f"runs from {label}"), (pairs[:place], pairs[place:])
-
-
-def _choose_slice(at: Snapshot, corpus_id: int) -> str | None:
-    slices = cached.slices(at, corpus_id=corpus_id)
-    options = {ALL_SLICES: f"All slices ({sum(slices.values()):,} items)"}
-    options |= {name: f"{name} ({count:,})" for name, count in slices.items()}
-    chosen = url.choose(st.sidebar, "Slice", "slice", options, help="Why an item is in its corpus.")
-    return None if chosen == ALL_SLICES else chosen
 
 
 def _slice_names(at: Snapshot, corpus_id: int) -> list[str | None]:

@@ -21,7 +21,7 @@ from core.store.tables import DecisionKind
 from core.store.vectors import NOT_MADE, level_codes
 from core.ui import cached, url
 from core.ui.cached import FEW, MANY, Snapshot
-from core.ui.scope import corpus_key, judge_key, judge_words, level_words, say_empty
+from core.ui.scope import choose_gate, corpus_key, judge_key, judge_words, level_words, say_empty
 
 NO_LABELS = "none"
 
@@ -159,16 +159,7 @@ def select_review() -> Choice:
     if not shared:
         _stop("The two rubrics share no criterion with the same levels, so their scores have no common scale.")
     criterion = ours[url.choose(side, "Criterion", "criterion", {key: key for key in shared})]
-    gate = float(
-        url.choose(
-            side,
-            "Gate",
-            "gate",
-            {level_words(level): level_words(level) for level in criterion.levels[1:]},
-            default=level_words(criterion.gate),
-            help=f"An item passes at and above this score. The rubric's gate is {criterion.gate:g}.",
-        )
-    )
+    gate = choose_gate(criterion)
     corpus_id = int(candidate.corpus_id)
     label_set, label_words = _choose_labels(at, corpus_id, criterion.key, int(candidate.rubric_id))
     rule = _choose_rule(at, corpus_name, criterion.key)

@@ -112,7 +112,7 @@ def select_scope(*, pairwise: bool | None = False, sliced: bool = True) -> Scope
     ]
     criteria = {criterion.key: criterion for criterion in cached.criteria(at, rubric_id=int(chosen.rubric_id))}
     criterion = criteria[url.choose(side, "Criterion", "criterion", {key: key for key in criteria})]
-    gate = criterion.gate if chosen.pairwise else _choose_gate(criterion)
+    gate = criterion.gate if chosen.pairwise else choose_gate(criterion, slider=True)
     runs = cached.runs(at, judge_id=int(chosen.judge_id), corpus_id=int(chosen.corpus_id))
     return Scope(
         at=at,
@@ -127,7 +127,7 @@ def select_scope(*, pairwise: bool | None = False, sliced: bool = True) -> Scope
             _choose_runs(runs),
             criterion.id,
             criterion.levels,
-            _choose_slice(at, int(chosen.corpus_id)) if sliced else None,
+            choose_slice(at, int(chosen.corpus_id)) if sliced else None,
         ),
         simulated=bool(chosen.simulated),
         pairwise=bool(chosen.pairwise),
@@ -158,7 +158,8 @@ def best_first(at: Snapshot, judges: pd.DataFrame) -> pd.DataFrame:
     return judges.iloc[sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)]
 
 
-def _choose_gate(criterion: CriterionView) -> float:
+def choose_gate(criterion: CriterionView, *, slider: bool = False) -> float:
+    """The score at and above which an item passes; the rubric's unless moved."""
     gates = {level_words(level): level_words(level) for level in criterion.levels[1:]}
     chosen = url.choose(
         st.sidebar,
@@ -167,12 +168,13 @@ def _choose_gate(criterion: CriterionView) -> float:
         gates,
         default=level_words(criterion.gate),
         help=f"An item passes at and above this score. The rubric's gate is {criterion.gate:g}.",
-        widget="select_slider" if len(gates) > 1 else "selectbox",
+        widget="select_slider" if slider and len(gates) > 1 else "selectbox",
     )
     return float(chosen)
 
 
-def _choose_slice(at: Snapshot, corpus_id: int) -> str | None:
+def choose_slice(at: Snapshot, corpus_id: int) -> str | None:
+    """One slice of a corpus; None for all of them."""
     slices = cached.slices(at, corpus_id=corpus_id)
     options = {ALL_SLICES: f"All slices ({sum(slices.values()):,} items)"}
     options |= {name: f"{name} ({count:,})" for name, count in slices.items()}
