@@ -23,6 +23,7 @@ from core.store.engine import DATABASE_PATH, database_url, get_engine, reading
 from core.store.plan_writes import PlanSpec
 from core.store.specs import CriterionSpec, ItemSpec, LevelSpec, RubricSpec, content_hash
 from core.store.tables import Call, CallAttempt, JudgeKind
+from tests.processes import running
 
 LATENCY, IN_FLIGHT = 0.2, 50
 IDEAL = IN_FLIGHT / LATENCY
@@ -103,11 +104,10 @@ def _endpoint() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tests.judge.server", str(port), str(LATENCY)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with running(command, piped=True) as server:
         if server.stdout is None or not (url := server.stdout.readline().strip()):
             raise SystemExit("the loopback endpoint did not start")
         yield url
-        server.terminate()
 
 
 def _work() -> dict[str, float]:

@@ -70,6 +70,7 @@ def test_the_published_repeats_are_imported_with_their_unscored_replies_apart(no
     await_sight(page.get_by_text("Dry run, nothing was written"))
     page.get_by_role("button", name="Import", exact=True).click()
     await_sight(page.get_by_text("The file was imported."))
+    expect(page.get_by_text("Dry run, nothing was written")).to_have_count(0, timeout=LONG)
     # the source's README: 200,000 rows, of which 381 could not be parsed and 18 lay outside the scale
     await_sight(page.get_by_text("rows 200,000, calls 200,000, scored 199,601"))
     await_sight(page.get_by_text("unscored 399: verdict_missing 381, out_of_range 18"))

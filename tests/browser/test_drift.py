@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.serving import PATIENCE, go_to
+from tests.browser.serving import PATIENCE, choose, go_to
 
 
 def see(thing: Locator) -> None:
@@ -15,8 +15,7 @@ def test_two_judges_are_chosen_and_the_verdict_is_said(address: str, page: Page)
     go_to(page, "Change", "Drift")
     see(page.get_by_role("heading", name="Verdict", exact=True))
     see(page.get_by_text("Drift: the mean fell from 3.295 to 2.830"))
-    page.get_by_role("combobox", name="Candidate judges").click()
-    page.get_by_role("option", name="hasty judge").click()
+    choose(page, "Candidate judges", "hasty judge")
     see(page.get_by_text("Another judge, not drift"))
     assert "after=" in page.url
     link = page.url

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.serving import PATIENCE
+from tests.browser.serving import AT_ONCE, PATIENCE, insist
 
 WAIT = PATIENCE * 1000
 FIRST_WAIT = 3 * WAIT
@@ -13,13 +13,10 @@ def test_a_flipped_pair_opens_from_the_list_with_both_rationales(address: str, p
     page.goto(f"{address}/position_bias?corpus=support-pairs@1&list=first")
     expect(page.get_by_role("heading", name="Flipped pairs")).to_be_visible(timeout=FIRST_WAIT)
     table = page.locator(".st-key-flipped_table")
-    table.scroll_into_view_if_needed()
     expect(table.locator("canvas").first).to_be_visible(timeout=WAIT)
-    box = table.bounding_box()
-    assert box is not None
     # The rows are drawn on a canvas: a click on the box in front of the first row selects it.
-    page.mouse.click(box["x"] + 17, box["y"] + 52)
-    expect(page.get_by_text("A in slot 1, B in slot 2")).to_be_visible(timeout=WAIT)
+    opened = page.get_by_text("A in slot 1, B in slot 2")
+    insist(page, lambda: table.click(position={"x": 17, "y": 52}, timeout=AT_ONCE), opened.is_visible)
     expect(page.get_by_text("B in slot 1, A in slot 2")).to_be_visible()
     assert "pair=pair-" in page.url
     rationales = page.get_by_text("gives a step that the")

@@ -4,22 +4,28 @@ import re
 
 from playwright.sync_api import Page, Position, expect
 
-from tests.browser.serving import PATIENCE
+from tests.browser.serving import AT_ONCE, PATIENCE, choose, insist
 
 SOON = PATIENCE * 1000
 FIRST_ROW: Position = {"x": 120, "y": 55}
 """Within a table, which is a drawing: below the titles, in the column after the boxes."""
 
 
+def click_first_row(page: Page, *, goal: str) -> None:
+    """Click in the first table's first row until the heading `goal` is there."""
+    heading = page.get_by_role("heading", name=goal)
+    table = page.get_by_test_id("stDataFrame").filter(visible=True).first
+    insist(page, lambda: table.click(position=FIRST_ROW, timeout=AT_ONCE), heading.is_visible)
+    expect(heading).to_be_visible()
+
+
 def test_a_judge_leads_to_its_items_and_an_item_to_every_call(address: str, page: Page) -> None:
     page.goto(address)
     expect(page.get_by_role("heading", name="Judges of single answers")).to_be_visible(timeout=SOON)
-    page.get_by_test_id("stDataFrame").first.click(position=FIRST_ROW)
-    expect(page.get_by_role("heading", name="Dispersion")).to_be_visible(timeout=SOON)
+    click_first_row(page, goal="Dispersion")
     expect(page).to_have_url(re.compile(r"/dispersion\?.*corpus=support-answers"))
     expect(page.get_by_role("heading", name="Which items wobble")).to_be_visible(timeout=SOON)
-    page.get_by_test_id("stDataFrame").filter(visible=True).click(position=FIRST_ROW)
-    expect(page.get_by_role("heading", name="Every call, side by side")).to_be_visible(timeout=SOON)
+    click_first_row(page, goal="Every call, side by side")
     expect(page).to_have_url(re.compile(r"/item\?.*item=production-03"))
     expect(page.get_by_text("Rationale", exact=True).first).to_be_visible()
     page.get_by_text("Raw reply").first.click()
@@ -31,9 +37,7 @@ def test_two_repetitions_in_a_link_show_the_items_whose_verdict_moved(address: s
     expect(page.get_by_role("heading", name="One pair of repetitions")).to_be_visible(timeout=SOON)
     expect(page.get_by_text(re.compile(r"^\d+ items passed in"))).to_be_visible(timeout=SOON)
     first = page.url
-    box = page.get_by_role("combobox", name=re.compile("Second repetition"))
-    box.click()
-    page.get_by_role("option").nth(1).click()
+    choose(page, "Second repetition", "run 7 · repetition 2")
     expect(page).not_to_have_url(first, timeout=SOON)
     expect(page.get_by_text(re.compile(r"^\d+ items failed in"))).to_be_visible(timeout=SOON)
 

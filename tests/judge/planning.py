@@ -21,6 +21,7 @@ from core.store.queries import list_criteria
 from core.store.specs import ItemSpec, LevelSpec, RubricSpec, content_hash
 from core.store.tables import Call, CallAttempt, JudgeKind, PlannedCall, RunState
 from tests.conftest import REPO
+from tests.processes import running
 from tests.store.builders import add_items, criterion_spec, key_of
 
 KEY = "sk-ant-loopback-0123456789abcdef"
@@ -126,12 +127,8 @@ def nursery(url: str, server: str, *, lease: float = 2.0, patience: float = 0.05
     """Worker processes for a store and an endpoint."""
     environment = os.environ | {"ANTHROPIC_BASE_URL": server, "ANTHROPIC_API_KEY": KEY}
     command = [sys.executable, "-c", _NURSERY, url, str(lease), str(patience)]
-    with subprocess.Popen(  # noqa: S603 - our own script
-        command, cwd=REPO, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with running(command, cwd=REPO, env=environment, piped=True) as process:
         yield Nursery(process)
-        assert process.stdin
-        process.stdin.close()
 
 
 def state_of(engine: Engine, run_id: int) -> RunState:

@@ -203,7 +203,8 @@ def test_a_run_pauses_goes_on_and_is_cancelled(sqlite_engine: Engine, server: Lo
     run = plan(sqlite_engine, ground, repetitions=1, concurrency=2)
 
     def when(calls: int, state: RunStatus) -> None:
-        while len(server.messages()) < calls:
+        deadline = time.monotonic() + PATIENCE
+        while len(server.messages()) < calls and time.monotonic() < deadline:
             time.sleep(0.02)
         with writes.writing(sqlite_engine) as session:
             plan_writes.set_state(session=session, run_id=run, state=state)
@@ -211,7 +212,7 @@ def test_a_run_pauses_goes_on_and_is_cancelled(sqlite_engine: Engine, server: Lo
     pausing = Thread(target=when, args=(5, RunStatus.PAUSED))
     pausing.start()
     run_all(sqlite_engine)
-    pausing.join()
+    pausing.join(PATIENCE)
     assert state_of(sqlite_engine, run).state == RunStatus.PAUSED
     paused_at = len(server.messages())
     assert 5 <= paused_at < 60
@@ -221,7 +222,7 @@ def test_a_run_pauses_goes_on_and_is_cancelled(sqlite_engine: Engine, server: Lo
     cancelling = Thread(target=when, args=(paused_at + 4, RunStatus.CANCELLED))
     cancelling.start()
     run_all(sqlite_engine)
-    cancelling.join()
+    cancelling.join(PATIENCE)
     assert state_of(sqlite_engine, run).state == RunStatus.CANCELLED
     ends = tallies(sqlite_engine, run, ground)
     assert ends == {"scored": len(server.messages()), "cancelled": 60 - len(server.messages())}

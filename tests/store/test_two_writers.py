@@ -16,6 +16,7 @@ from tests.conftest import REPO
 from tests.store.builders import call, count_rows, get_run, lay_ground, record
 
 ROUNDS = 8
+PATIENCE = 60
 
 CRASH = """
 import os, sys
@@ -45,7 +46,7 @@ def test_two_writers_on_one_run_lose_no_call_and_no_revision(engine: Engine) -> 
 
     def write(part: int) -> None:
         own = open_engine(address(engine))
-        together.wait()
+        together.wait(PATIENCE)
         for place in range(ROUNDS):
             with writes.writing(own) as session:
                 record(session, ground.run, [call(item, 2 * place + part, criterion)])
@@ -66,7 +67,7 @@ def test_on_sqlite_the_second_writer_begins_when_the_first_has_ended(sqlite_engi
     steps: list[str] = []
 
     def second() -> None:
-        began.wait()
+        assert began.wait(PATIENCE)
         with writes.writing(sqlite_engine) as session:
             steps.append("second")
             session.add(Corpus(name="second", sha256="0"))
@@ -80,7 +81,7 @@ def test_on_sqlite_the_second_writer_begins_when_the_first_has_ended(sqlite_engi
         thread.join(timeout=0.5)
         assert thread.is_alive()
         steps.append("first")
-    thread.join()
+    thread.join(PATIENCE)
     assert steps == ["first", "second"]
 
 
