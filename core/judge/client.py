@@ -142,7 +142,7 @@ class AnthropicJudge:
             base_url=base_url or os.environ.get(BASE_URL_NAME) or None,
             max_retries=0,
             timeout=httpx2.Timeout(timeout, connect=min(10.0, timeout), pool=None),
-            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits),
+            http_client=anthropic.DefaultAioHttpClient(limits=limits),
         )
 
     def __repr__(self) -> str:

@@ -45,6 +45,8 @@ CHUNKS_AT_ONCE = 4
 QUEUE = "chunks"
 PAUSE = 0.25
 BATCH_PAUSE = 5.0
+GATHER = 0.05
+"""Seconds between two transactions of a run's ledger: one for ten entries costs hardly more than one for one."""
 
 OWN_ERROR = FatalError(
     "the worker met an error of its own", "See the worker's log, then resume; nothing recorded is lost."
@@ -90,7 +92,8 @@ class RunAtWork:
         self._asking = asking
         self._patience = patience
         self._slots = asyncio.Semaphore(concurrency)
-        self._entries = asyncio.Semaphore(concurrency + concurrency // 4)
+        # More than the slots, so that a call whose start is written waits for its slot and not the slot for the ledger.
+        self._entries = asyncio.Semaphore(concurrency + (concurrency + 1) // 2)
         self._not_before = 0.0
         self._queue: asyncio.Queue[tuple[Entry, asyncio.Future[bool]]] = asyncio.Queue(maxsize=4_000)
         self._writer = asyncio.create_task(self._write_all())
@@ -187,7 +190,7 @@ class RunAtWork:
         return await future
 
     async def _write_all(self) -> None:
-        """Write what has gathered while the transaction before was under way."""
+        """Write what has gathered since the transaction before."""
         while True:
             entries = [await self._queue.get()]
             while not self._queue.empty() and len(entries) < 1_000:
@@ -204,6 +207,7 @@ class RunAtWork:
             for (_, future), answer in zip(entries, answers, strict=True):
                 if not future.done():
                     future.set_result(answer)
+            await asyncio.sleep(GATHER)
 
     def _commit(self, entries: Sequence[Entry]) -> tuple[list[bool], bool]:
         with writing(self._engine) as session:
