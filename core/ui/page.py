@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from sqlalchemy.exc import OperationalError
 from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.pages_manager import PagesManager
 
 from core.stats.common import Estimate
 from core.ui import cached
@@ -67,9 +68,12 @@ _CHART = {"displaylogo": False, "scrollZoom": False, "modeBarButtons": [["toImag
 def open_page(title: str, question: str) -> None:
     """Title and question of a page; a store that cannot be reached ends it with what to do.
 
-    Page settings are made here as well as in app.py: the first request after a start, if it is a deep link, runs the
-    page alone.
+    The first request after a start, if it is a deep link, would run the page alone, without app.py and its navigation:
+    until `st.navigation` was called once, Streamlit takes the folder of pages for its own. Then it starts over.
     """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
     st.set_page_config(page_title=f"{title} · Evenhand", page_icon="⚖️", layout="wide")
     st.title(title)
     st.caption(question)

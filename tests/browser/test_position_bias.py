@@ -12,6 +12,8 @@ FIRST_WAIT = 3 * WAIT
 def test_a_flipped_pair_opens_from_the_list_with_both_rationales(address: str, page: Page) -> None:
     page.goto(f"{address}/position_bias?corpus=support-pairs@1&list=first")
     expect(page.get_by_role("heading", name="Flipped pairs")).to_be_visible(timeout=FIRST_WAIT)
+    # a deep link is what this dashboard was asked first, and its navigation is there all the same
+    expect(page.get_by_test_id("stTopNavSection").first).to_be_visible()
     table = page.locator(".st-key-flipped_table")
     expect(table.locator("canvas").first).to_be_visible(timeout=WAIT)
     # The rows are drawn on a canvas: a click on the box in front of the first row selects it.
