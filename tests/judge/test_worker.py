@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -17,7 +18,7 @@ from core.judge.worker import work
 from core.store import plan_queries, plan_writes, writes
 from core.store.engine import get_engine, open_engine, reading
 from core.store.queries import get_score_matrix, get_tallies
-from core.store.tables import RunStatus
+from core.store.tables import RunStatus, utc_now
 from tests.judge.planning import KEY, Ground, check_exactly_once, lay_ground, nursery, plan, state_of
 from tests.judge.server import Answer, Asked, Drop, Failure, Garbage, Loopback, Outcome, grade, loopback
 
@@ -182,6 +183,30 @@ def test_the_spending_limit_is_never_passed(sqlite_engine: Engine) -> None:
     state = state_of(sqlite_engine, run)
     assert (state.state, round(state.spent, 6)) == (RunStatus.DONE, 0.08)
     check_exactly_once(sqlite_engine, run)
+
+
+def test_a_schedule_that_is_due_is_started_by_the_worker_once(sqlite_engine: Engine, server: Loopback) -> None:
+    ground = lay_ground(sqlite_engine, items=3)
+    with writes.writing(sqlite_engine) as session:
+        plan_writes.add_schedule(
+            session=session,
+            corpus_id=ground.corpus,
+            judge_id=ground.judge,
+            repetitions=2,
+            cron="0 3 * * *",
+            next_at=utc_now() - timedelta(days=5),
+            options={},
+        )
+    run_all(sqlite_engine)
+    assert len(server.messages()) == 6  # five days were missed, and one run makes up for them
+    run_all(sqlite_engine)
+    assert len(server.messages()) == 6
+    with reading(sqlite_engine) as session:
+        (schedule,) = plan_queries.list_schedules(session=session).itertuples()
+    assert schedule.next_at > utc_now()
+    assert schedule.error == ""
+    assert state_of(sqlite_engine, schedule.last_run_id).state == RunStatus.DONE
+    assert tallies(sqlite_engine, schedule.last_run_id, ground) == {"scored": 6}
 
 
 def test_a_pilot_pauses_the_run(sqlite_engine: Engine, server: Loopback) -> None:

@@ -1,10 +1,11 @@
 """The page about position bias in each of its states."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from sqlmodel import Session
 from streamlit.testing.v1 import AppTest
 
 from core.store import writes
@@ -29,26 +30,83 @@ def metric(test: AppTest, label: str) -> str:
     return str(next(found.value for found in test.metric if found.label == label))
 
 
-def store_pairs(path: Path, verdicts: Iterable[Mapping[str, float | None]]) -> None:
-    """A judge without labels; each pair holds its verdict by order, None where it is unscored."""
+Verdicts = Sequence[Mapping[str, float | None]]
+"""For each pair its verdict by order, None where it is unscored."""
+
+
+def store_pairs(
+    path: Path,
+    verdicts: Verdicts,
+    *,
+    reference: Verdicts = (),
+    systems: tuple[str, str] = ("", ""),
+    single_scores: Sequence[tuple[float, float]] = (),
+) -> None:
+    """A judge of pairs without labels.
+
+    With `reference` a second judge gave its verdicts on the same pairs; with `single_scores` a judge of single answers
+    scored both candidates of each pair.
+    """
     spec = RubricSpec("pairs", (CriterionSpec("preference", tuple(map(LevelSpec, (-1.0, 0.0, 1.0))), gate=1.0),))
     engine = get_engine(f"sqlite:///{path}")
     with writes.writing(engine) as session:
         rubric = key_of(writes.add_rubric(session=session, spec=spec))
-        (criterion,) = list_criteria(session=session, rubric_id=rubric)
-        judge = key_of(writes.add_judge(session=session, spec=JudgeSpec("judge", rubric, spec.sha256, pairwise=True)))
-        found = list(verdicts)
-        specs = [ItemSpec(f"p{place}", f"{place}", pair=True) for place in range(len(found))]
-        items = add_items(session, "pairs", specs)
+        items = add_items(
+            session,
+            "pairs",
+            [
+                ItemSpec(
+                    f"p{place}",
+                    f"{place}",
+                    system=systems[0],
+                    candidate=f"text {place} a" if single_scores else None,
+                    candidate_b=f"text {place} b" if single_scores else None,
+                    system_b=systems[1],
+                    pair=True,
+                )
+                for place in range(len(verdicts))
+            ],
+        )
         corpus = key_of(writes.add_corpus(session=session, name="pairs", item_ids=items))
-        run = key_of(writes.add_run(session=session, judge_id=judge, corpus_id=corpus))
-        calls = [
-            CallRow(item, 0, order, scores=(ScoreRow(criterion.id, value, None if value is not None else "refusal"),))
-            for item, orders in zip(items, found, strict=True)
-            for order, value in orders.items()
-        ]
-        record(session, run, calls)
+        (criterion,) = list_criteria(session=session, rubric_id=rubric)
+        for name, found in (("judge", verdicts), ("reference", reference)):
+            if found:
+                judge = JudgeSpec(name, rubric, spec.sha256, pairwise=True)
+                run = _add_run(session, judge, corpus)
+                calls = [
+                    CallRow(item, 0, order, scores=(_score(criterion.id, value),))
+                    for item, orders in zip(items, found, strict=True)
+                    for order, value in orders.items()
+                ]
+                record(session, run, calls)
+        if single_scores:
+            _store_singles(session, single_scores)
     engine.dispose()
+
+
+def _store_singles(session: Session, scores: Sequence[tuple[float, float]]) -> None:
+    spec = RubricSpec("singles", (CriterionSpec("quality", tuple(map(LevelSpec, map(float, range(1, 6)))), gate=4.0),))
+    rubric = key_of(writes.add_rubric(session=session, spec=spec))
+    (criterion,) = list_criteria(session=session, rubric_id=rubric)
+    texts = [f"text {place} {side}" for place in range(len(scores)) for side in "ab"]
+    items = add_items(session, "singles", [ItemSpec(text, text, candidate=text) for text in texts])
+    corpus = key_of(writes.add_corpus(session=session, name="singles", item_ids=items))
+    run = _add_run(session, JudgeSpec("scorer", rubric, spec.sha256), corpus)
+    values = [value for pair in scores for value in pair]
+    record(
+        session,
+        run,
+        [CallRow(item, 0, scores=(_score(criterion.id, value),)) for item, value in zip(items, values, strict=True)],
+    )
+
+
+def _add_run(session: Session, judge: JudgeSpec, corpus: int) -> int:
+    judge_id = key_of(writes.add_judge(session=session, spec=judge))
+    return key_of(writes.add_run(session=session, judge_id=judge_id, corpus_id=corpus))
+
+
+def _score(criterion: int, value: float | None) -> ScoreRow:
+    return ScoreRow(criterion, value, None if value is not None else "refusal")
 
 
 @pytest.mark.usefixtures("demo")
@@ -180,3 +238,41 @@ def test_a_shared_family_is_warned_of_once_people_entered_it() -> None:
     position.store_families(table)
     test = open_app("position_bias", corpus=DEMO)
     assert any("assistant\\-a are of one family, sim\\-judge" in warning.value for warning in test.warning)
+
+
+A_WINS, B_WINS, FIRST_SLOT = {"ab": 1.0, "ba": -1.0}, {"ab": -1.0, "ba": 1.0}, {"ab": 1.0, "ba": 1.0}
+
+
+def table_of(test: AppTest, column: str) -> pd.DataFrame:
+    return next(found.value for found in test.dataframe if column in found.value)
+
+
+def test_flips_are_told_apart_by_the_gap_of_single_scores(empty: Path) -> None:
+    verdicts = [FIRST_SLOT, FIRST_SLOT, A_WINS, FIRST_SLOT, B_WINS, A_WINS]
+    gaps = [(3.0, 3.0), (5.0, 5.0), (2.0, 2.0), (4.0, 3.0), (2.0, 3.0), (5.0, 1.0)]
+    store_pairs(empty, verdicts, single_scores=gaps)
+    test = open_app("position_bias", part="breakdown")
+    assert not test.exception
+    table = table_of(test, "gap in score points").set_index("gap in score points")
+    # gap 0: two of three flip; gap 1: one of two; gap 4: none of one
+    assert table["complete pairs"].tolist() == [3, 0, 2, 1]
+    assert table["first-slot flips"].tolist() == [2, 0, 1, 0]
+    assert [words.split()[0] for words in table["flip rate"]] == ["0.667", "undefined:", "0.500", "0.000"]
+
+
+def test_self_preference_is_the_difference_to_a_reference(empty: Path) -> None:
+    # The own system wins 1, 1, 1/2, 0 here: 0.625 against 0.375. Under the reference 1, 1/2, 0, 0: 0.375 against 0.625.
+    store_pairs(
+        empty,
+        [A_WINS, A_WINS, FIRST_SLOT, B_WINS],
+        reference=[A_WINS, FIRST_SLOT, B_WINS, B_WINS],
+        systems=("ours", "theirs"),
+    )
+    kinds, names = ["judge", "system", "system"], ["judge", "ours", "theirs"]
+    position.store_families(pd.DataFrame({"kind": kinds, "name": names, "family": ["red", "red", "blue"]}))
+    test = open_app("position_bias", part="families")
+    assert not test.exception
+    assert metric(test, "Difference in differences") == "0.500"
+    wins = table_of(test, "share won against other families")
+    shares = wins[wins["judge family"] == "red"].set_index("candidate family")["share won against other families"]
+    assert shares.to_dict() == {"red": 0.625, "blue": 0.375}
