@@ -1,11 +1,13 @@
 """Ranking of candidates from pairwise verdicts, with the effect of the slot."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import statsmodels.api as sm
 from scipy import sparse, special, stats
+from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 from core.stats.common import Estimate, Floats, Ints, Undefined, undefined
 from core.stats.logistic import cluster_covariance, coefficient, separated
@@ -113,8 +115,12 @@ def _undefined_fit(reason: Undefined, n: int, candidates: int, share: Estimate, 
 
 
 def _fit(wins: Floats, losses: Floats, design: Floats) -> Any:
-    """Binomial GLM; as many parameters as rows leave no degree of freedom, by which statsmodels divides on the way."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    """Binomial GLM; as many parameters as rows leave no degree of freedom, by which statsmodels divides on the way.
+
+    Such a model meets every row exactly, which statsmodels takes for separation; that was ruled out before.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PerfectSeparationWarning)
         return sm.GLM(np.column_stack([wins, losses]), design, family=sm.families.Binomial()).fit()
 
 
