@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 
 from core.cli_agreement import add_agreement, add_trust, run_agreement, run_trust
 from core.cli_gate import NOT_MEASURED, add_gate, add_promotion_rule, run_gate, run_promotion_rule
+from core.cli_rubric import add_rubric_command, run_rubric
 from core.cli_worker import add_worker, run_worker
 from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
@@ -164,6 +165,14 @@ def freeze_promotion_rule(given: argparse.Namespace) -> int:
     return _or_usage_error(run_promotion_rule, given)
 
 
+def rubric(given: argparse.Namespace) -> int:
+    """Lint and store a rubric file."""
+    try:
+        return _or_usage_error(run_rubric, given)
+    except OSError as error:
+        raise UsageError(f"{given.file}: {error.strerror or error}") from error
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "agreement": agreement,
     "demo": demo,
@@ -172,6 +181,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "migrate": migrate,
     "promotion-rule": freeze_promotion_rule,
     "report": report,
+    "rubric": rubric,
     "worker": run_worker,
     "trust": trust,
 }
@@ -189,6 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument("--criterion", default="", metavar="KEY", help="only this criterion")
     add_gate(commands.add_parser("gate", help="hold a candidate judge against the baseline; the exit code decides"))
     add_promotion_rule(commands.add_parser("promotion-rule", help="freeze how much worse a candidate may be"))
+    add_rubric_command(commands.add_parser("rubric", help="lint a rubric file and store it, for runs that judge by it"))
     add_worker(commands.add_parser("worker", help="make planned calls, and start what is scheduled"))
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
     return parser
@@ -272,7 +283,15 @@ def _confirm(preview: Preview, given: argparse.Namespace) -> None:
         raise UsageError("not confirmed; nothing was written")
 
 
-def _rubric(engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace) -> RubricSpec:
+def _rubric(engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace) -> RubricSpec | None:
+    """The rubric of the file's scores and labels; None for a file of texts alone."""
+    if mapping.texts_only:
+        if given.rubric or given.levels or given.gate:
+            raise UsageError(
+                "a rubric was given, and no column is mapped to score or label; give --map item=COLUMN score=COLUMN …, "
+                "or leave the rubric out to import texts alone"
+            )
+        return None
     if given.rubric:
         if given.levels or given.gate:
             raise UsageError("--rubric already holds levels and gates; leave out --levels and --gate")

@@ -8,13 +8,13 @@ from core.ingest.confirming import Choices, Draft, Upload, roles_of, rubric_from
 from core.ingest.load import ImportReport, plan_import
 from core.ingest.mapping import Mapping
 from core.ingest.records import MEANINGS, ROLES, ImportRefused
-from core.ingest.rubric_file import parse_rubric
-from core.ingest.rubrics import read_rubric
+from core.ingest.rubric_file import decode, parse_rubric
 from core.ingest.scoring import canonical
 from core.ingest.wording import refusal_line, report_lines
-from core.ui import cached, datasets
+from core.ui import cached, datasets, rubrics
 from core.ui.links import link
 from core.ui.page import download, open_page, plain
+from core.ui.rubrics import Rubric
 from core.ui.scope import corpus_key, judge_key
 
 DRAFT = "import_draft"
@@ -111,14 +111,20 @@ def choose_mapping(draft: Draft, key: str) -> None:
 
 def choose_rubric(draft: Draft, mapping: Mapping, key: str) -> Choices | None:
     """Rubric, corpus, labels and what to do with bad lines; None while something is missing, which is said."""
-    st.subheader("3 · Rubric and names")
-    kind = st.radio(
-        "Where the levels and gates come from",
-        [PROPOSED, STORED, FROM_FILE],
-        index=None,
-        help="Levels come from the rubric that the judge was given, never by themselves from the data.",
-        key=f"rubric_{key}",
-    )
+    st.subheader("3 · Names" if mapping.texts_only else "3 · Rubric and names")
+    if mapping.texts_only:
+        st.info(
+            "No column holds scores or labels: the texts become a corpus, for the Launch page to judge. If the file "
+            "does hold scores, give their column its role above."
+        )
+    else:
+        kind = st.radio(
+            "Where the levels and gates come from",
+            [PROPOSED, STORED, FROM_FILE],
+            index=None,
+            help="Levels come from the rubric that the judge was given, never by themselves from the data.",
+            key=f"rubric_{key}",
+        )
     corpus = st.text_input(
         "Corpus", draft.upload.source.stem, help="Items are told apart within it.", key=f"corpus_{key}"
     )
@@ -127,32 +133,40 @@ def choose_rubric(draft: Draft, mapping: Mapping, key: str) -> Choices | None:
         label_set = st.text_input("Label set", draft.upload.source.stem, key=f"labels_{key}")
         policy = st.text_area("Policy that the labels were made under", key=f"policy_{key}")
     bad = st.radio("If some lines are bad", [REFUSE, SET_ASIDE], key=f"bad_{key}")
-    try:
-        if kind == STORED:
-            known = datasets.rubric_words(cached.snapshot())
-            if not known:
-                st.caption("No rubric is stored yet; choose one of the other two ways.")
-                return None
-            chosen = st.selectbox("Rubric", list(known), format_func=known.__getitem__, key=f"stored_{key}")
-            datasets.show_levels(cached.snapshot(), int(chosen))
-            rubric = read_rubric(cached.engine(), int(chosen))
-        elif kind == FROM_FILE:
-            file = st.file_uploader("Rubric file", type=["json"], key=f"rubric_file_{key}")
-            if file is None:
-                return None
-            rubric = parse_rubric(file.getvalue().decode("utf-8-sig", errors="replace"), source=file.name)
-        elif kind == PROPOSED:
-            name, texts, sure = propose_texts(draft, key)
-            rubric = rubric_from_texts(name, texts)
-            if not sure:
-                return None
-        else:
-            st.caption("Choose where the levels come from to go on.")
+    rubric = None
+    if not mapping.texts_only:
+        try:
+            rubric = read_rubric(draft, kind, key)
+        except ValueError as error:
+            st.error(plain(str(error)))
+        if rubric is None:
             return None
-    except ValueError as error:
-        st.error(plain(str(error)))
-        return None
     return Choices(mapping, rubric, corpus.strip(), label_set.strip(), policy.strip(), bad == SET_ASIDE)
+
+
+def read_rubric(draft: Draft, kind: str | None, key: str) -> Rubric | None:
+    """The rubric that an import goes by; None while something is missing, which is said.
+
+    Raises:
+        ValueError: For a rubric that cannot be read.
+    """
+    if kind == STORED:
+        known = rubrics.words(cached.snapshot())
+        if not known:
+            st.caption("No rubric is stored yet; choose one of the other two ways.")
+            return None
+        chosen = st.selectbox("Rubric", list(known), format_func=known.__getitem__, key=f"stored_{key}")
+        rubrics.show_levels(cached.snapshot(), int(chosen))
+        return rubrics.spec(cached.snapshot(), rubric_id=int(chosen))
+    if kind == FROM_FILE:
+        file = st.file_uploader("Rubric file", type=["json"], key=f"rubric_file_{key}")
+        return parse_rubric(decode(file.getvalue(), source=file.name), source=file.name) if file else None
+    if kind == PROPOSED:
+        name, texts, sure = propose_texts(draft, key)
+        rubric = rubric_from_texts(name, texts)
+        return rubric if sure else None
+    st.caption("Choose where the levels come from to go on.")
+    return None
 
 
 def propose_texts(draft: Draft, key: str) -> tuple[str, dict[str, tuple[str, str]], bool]:
@@ -230,9 +244,16 @@ def show_report(draft: Draft, report: ImportReport) -> None:
 
 def show_way_on(report: ImportReport) -> None:
     """Links to the spread of the judges that the file brought."""
+    name, version = report.corpus
+    if report.mapping.texts_only:
+        link(
+            "launch",
+            f"Judge the texts of {plain(name)}",
+            icon=":material/rocket_launch:",
+            corpus=corpus_key(name, version),
+        )
     stored = cached.judges(cached.snapshot())
     new = stored[stored.judge_id.isin([judge.judge_id for judge in report.judges])]
-    name, version = report.corpus
     new = new[(new.corpus == name) & (new.corpus_version == version) & ~new.pairwise.astype(bool)]
     for row in new.head(SHOWN_JUDGES).rename(columns={"name": "judge"}).itertuples():
         link(
@@ -244,9 +265,26 @@ def show_way_on(report: ImportReport) -> None:
         )
 
 
+def bring_rubric() -> None:
+    """A rubric file on its own, for runs that judge by it: linted, then stored."""
+    with st.expander("A rubric to judge by", icon=":material/rule:"):
+        file = st.file_uploader("A rubric file (JSON); data/rubrics has examples", type=["json"], key="rubric_alone")
+        if file is None:
+            return
+        try:
+            source = decode(file.getvalue(), source=file.name)
+            rubric = parse_rubric(source, source=file.name)
+        except ValueError as error:
+            st.error(plain(str(error)))
+            return
+        rubrics.show_findings(rubric, source)
+        if st.button("Store this rubric", type="primary"):
+            st.success(plain(rubrics.add(rubric)))
+
+
 open_page("Datasets", "What is in the store, and how do I bring in more?")
 uploaded = st.file_uploader(
-    "A file of judge history or labels: CSV, TSV or JSON Lines, plain or .gz",
+    "A file of judge history, labels or texts: CSV, TSV or JSON Lines, plain or .gz",
     type=KINDS,
     help="Nothing is written before you have seen what an import would do. Larger files: python -m core.cli import.",
 )
@@ -283,5 +321,6 @@ if uploaded and draft:
                 show_report(draft, draft.report)
     if draft.report and draft.report.imported:
         show_report(draft, draft.report)
+bring_rubric()
 st.divider()
 datasets.show_store(cached.snapshot())

@@ -11,7 +11,7 @@ from core.judge.local import WARNING as LOCAL_WARNING
 from core.judge.local import missing as missing_local
 from core.judge.protocol import FatalError, Form
 from core.judge.schedule import DAILY, WEEKLY
-from core.ui import cached, launch, url
+from core.ui import cached, launch, rubrics, url
 from core.ui.launch import Kind, Outlook, Plan, Status
 from core.ui.links import link
 from core.ui.page import OUTCOME_WORDS, open_page, plain
@@ -60,33 +60,47 @@ def choose_plan() -> Plan:
     judge = None if picked == NEW else by_key[picked]
     form = draft.form if draft else (Form(judge.parameters["form"]) if judge is not None else Form.SINGLE)
     columns = st.columns(4, vertical_alignment="bottom")
-    repetitions = columns[0].number_input("Repetitions", 1, 100, 5, help="Independent calls on the same item.")
-    concurrency = columns[1].number_input("Calls in flight", 1, 200, 4, help="At once, in each worker.")
-    limit = columns[2].number_input(
-        "Spending limit, $", min_value=0.01, value=None, placeholder="none", help="The run pauses before it."
+    repetitions = url.number(
+        columns[0], "Repetitions", "repetitions", 1, 100, default=5, help="Independent calls on the same item."
     )
-    pilot = columns[3].number_input("Pilot items", 0, 1000, 0, help="The run pauses after these; 0 for no pilot.")
+    concurrency = url.number(
+        columns[1], "Calls in flight", "flight", 1, 200, default=4, help="At once, in each worker."
+    )
+    limit = url.number(
+        columns[2],
+        "Spending limit, $",
+        "spend",
+        0.01,
+        default=None,
+        placeholder="none",
+        help="The run pauses before it.",
+    )
+    pilot = url.number(
+        columns[3], "Pilot items", "pilot", 0, 1000, default=0, help="The run pauses after these; 0 for no pilot."
+    )
     switches = st.columns(3)
     both = (
-        switches[1].toggle("Both orders", value=True, help="Each pair twice, the candidates swapped.")
-        if (form is Form.PAIRWISE)
+        url.switch(switches[1], "Both orders", "both", default=True, help="Each pair twice, the candidates swapped.")
+        if form is Form.PAIRWISE
         else False
     )
-    redact = switches[0].toggle("Redact", help="Takes e-mail addresses, phone numbers and keys out before texts leave.")
+    redact = url.switch(
+        switches[0], "Redact", "redact", help="Takes e-mail addresses, phone numbers and keys out before texts leave."
+    )
     kind = draft.kind if draft else Kind(judge.kind if judge is not None else "")
-    batched = kind == Kind.ANTHROPIC and switches[2].toggle(
-        "Message Batches", help="Cheaper, and done within a day rather than now."
+    batched = kind == Kind.ANTHROPIC and url.switch(
+        switches[2], "Message Batches", "batched", help="Cheaper, and done within a day rather than now."
     )
     return Plan(
         corpus_id=int(chosen.id),
         slices=() if len(wanted) == len(slices) else tuple(wanted),
         judge_id=None if judge is None else int(judge.id),
         draft=draft,
-        repetitions=int(repetitions),
+        repetitions=repetitions,
         both_orders=both,
-        concurrency=int(concurrency),
+        concurrency=concurrency,
         limit=limit,
-        pilot=int(pilot),
+        pilot=pilot,
         batched=batched,
         redact=redact,
     )
@@ -95,16 +109,13 @@ def choose_plan() -> Plan:
 def choose_draft() -> JudgeDraft:
     """A judge that does not exist yet."""
     at = cached.snapshot()
-    rubrics = launch.rubrics(at)
-    if rubrics.empty:
+    stored = rubrics.stored(at)
+    if stored.empty:
         say_empty("rubric")
     with st.container(border=True):
         left, right = st.columns(2)
         kind = Kind(url.choose(left, "Kind", "kind", KIND_WORDS))
-        named = {
-            str(row.id): f"{row.name_} v{row.version}" for row in rubrics.rename(columns={"name": "name_"}).itertuples()
-        }
-        rubric = int(url.choose(right, "Rubric", "rubric", named))
+        rubric = int(url.choose(right, "Rubric", "rubric", rubrics.words(at)))
         forms = {form.value: FORM_WORDS[form] for form in launch.forms_for(at, rubric)}
         form = Form(url.choose(right, "Prompt", "form", forms))
         source = None
@@ -123,14 +134,15 @@ def choose_draft() -> JudgeDraft:
             model = LOCAL_MODEL
             left.caption(LOCAL_WARNING)
         name = url.ask(left, "Name", "name", placeholder=model or kind.value)
-        tokens = right.number_input("Longest reply, tokens", 64, 32_000, MAX_TOKENS)
+        tokens = url.number(right, "Longest reply, tokens", "longest", 64, 32_000, default=MAX_TOKENS)
+        rubrics.show_findings(rubrics.spec(at, rubric_id=rubric))
     return JudgeDraft(
         name=name or model or kind.value,
         kind=kind,
         rubric_id=rubric,
         model=model,
         form=form,
-        max_tokens=int(tokens),
+        max_tokens=tokens,
         replayed_run=source,
     )
 

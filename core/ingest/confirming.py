@@ -40,10 +40,10 @@ class Upload:
 
 @dataclass(frozen=True)
 class Choices:
-    """Everything that an import is made with, beside the file."""
+    """Everything that an import is made with, beside the file; the rubric is None for a file of texts alone."""
 
     mapping: Mapping
-    rubric: RubricSpec
+    rubric: RubricSpec | None
     corpus: str
     label_set: str
     policy: str

@@ -154,7 +154,7 @@ def run_import(
     source: Source,
     *,
     mapping: Mapping,
-    rubric: RubricSpec,
+    rubric: RubricSpec | None,
     corpus: str = "",
     label_set: str = "",
     policy: str = "",
@@ -173,7 +173,7 @@ def run_import(
         engine: The store.
         source: The file.
         mapping: The confirmed mapping; it is remembered for files of the same shape.
-        rubric: Criteria and levels of the judges in the file.
+        rubric: Criteria and levels of the judges in the file; None for a file of texts alone.
         corpus: Name of the corpus, by default the file's name without its ending.
         label_set: Name of the label set, by default likewise.
         policy: The written policy that the labels were made under.
@@ -186,17 +186,19 @@ def run_import(
     Raises:
         AlreadyImported: When the same content was imported before.
         MappingRefused: When the mapping does not fit the columns, or nothing names the judge.
-        ImportRefused: When the file as a whole cannot be imported.
+        ImportRefused: When the file as a whole cannot be imported, or its scores or labels have no rubric.
     """
     began = perf_counter()
     reader = open_reader(source)
     mapping.check(reader.header)
     require_judge(mapping)
+    if rubric is None and not mapping.texts_only:
+        raise ImportRefused("scores and labels need the rubric that they were given by")
     sha256 = source.sha256()
     try:
         with _rare_collection(), writes.writing(engine) as session:
             _refuse_known(session, source, sha256)
-            stored = writes.add_rubric(session=session, spec=rubric)
+            stored = writes.add_rubric(session=session, spec=rubric) if rubric else None
             file = writes.add_import_file(
                 session=session, sha256=sha256, name=source.name, file_format=reader.kind, mapping=mapping.to_json()
             )
@@ -205,7 +207,7 @@ def run_import(
                 mapping=mapping,
                 file=file,
                 rubric=stored,
-                criteria=_criteria(session, rubric, stored),
+                criteria=_criteria(session, rubric, stored) if rubric and stored else {},
                 collection=corpus or source.stem,
                 simulated=simulated,
             )
@@ -282,6 +284,7 @@ def _read(
     on_rows: Callable[[int], None] | None,
 ) -> int:
     """Take every record; the number of them."""
+    take = importer.take_text if mapping.texts_only else importer.take
     rows = 0
     for record in reader.records(mapping):
         rows += 1
@@ -291,7 +294,7 @@ def _read(
             problems.add(record)
         else:
             try:
-                importer.take(record)
+                take(record)
                 continue
             except LineRefused as refusal:
                 problems.add_refusal(record.line, refusal)

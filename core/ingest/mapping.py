@@ -24,6 +24,9 @@ JOINER = " · "
 JOINABLE = ("item", "judge", "prompt_version", "criterion", "slice", "system", "system_b")
 """Roles that several columns may feed together."""
 
+_OF_SCORES = ("judge", "model", "criterion", "repetition", "status", "rationale")
+"""Roles that mean nothing in a file of texts alone: with them, a score column was probably missed."""
+
 STATUS_WORDS: dict[str, str] = {
     "": OK,
     "ok": OK,
@@ -150,12 +153,26 @@ class Mapping:
                     raise MappingRefused(f"{role}: there is no column {name}; the columns are {', '.join(header)}")
         if "item" not in self.columns:
             raise MappingRefused(f"no column is mapped to item; the columns are {', '.join(header)}")
-        if not {"score", "label"} & self.columns.keys():
-            raise MappingRefused(f"no column is mapped to score or label; the columns are {', '.join(header)}")
+        if not {"score", "label", "candidate"} & self.columns.keys():
+            raise MappingRefused(
+                "no column is mapped to score or label, nor to candidate for a file of texts; the columns are "
+                f"{', '.join(header)}"
+            )
+        for role in _OF_SCORES if self.texts_only else ():
+            if self.has(role):
+                raise MappingRefused(
+                    f"{role} is said, and no column is mapped to score or label; map one, or leave {role} out to "
+                    "import texts alone"
+                )
 
     def has(self, role: str) -> bool:
         """Whether a column or a constant feeds the role."""
         return bool(self.columns.get(role) or self.constants.get(role))
+
+    @property
+    def texts_only(self) -> bool:
+        """Whether the file brings texts to judge, and neither scores nor labels."""
+        return not (self.has("score") or self.has("label"))
 
     def picker(self, header: Sequence[str]) -> Callable[[list[str]], tuple[str, ...]]:
         """A function from the values of one line, in header order, to the values of all roles in `ROLES` order.
@@ -200,6 +217,8 @@ class Mapping:
         named = (
             "candidate: 1 is A, -1 is B, in both orders" if self.by_candidate else "slot: 1 is the first, -1 the second"
         )
+        if self.texts_only:
+            return [*shown, "texts only: no column holds scores or labels"]
         return [*shown, f"verdicts name the {named}"] if self.has("order") and self.has("score") else shown
 
     def to_json(self) -> dict[str, Any]:
@@ -231,7 +250,8 @@ def _check_meanings(kind: str, words: AnyMapping[str, str], allowed: Sequence[st
 def guess(header: Sequence[str], sample: Sequence[Sequence[str]] = ()) -> Mapping:
     """A mapping proposed from column names and the first rows; a person confirms it.
 
-    A `model` beside a `judge` column is taken for the system whose text is judged. Where one item shows several
+    A `model` beside a `judge` column, or in a file without scores and labels, is taken for the system whose text is
+    judged. Where one item shows several
     systems, the system becomes part of the item: texts of two systems are two items.
     """
     free = {_plain(name): name for name in reversed(header)}
@@ -253,7 +273,7 @@ def _plain(name: str) -> str:
 
 def _judged_model(mapping: Mapping) -> Mapping:
     columns = dict(mapping.columns)
-    if "judge" in columns and "model" in columns and "system" not in columns:
+    if ("judge" in columns or mapping.texts_only) and "model" in columns and "system" not in columns:
         columns["system"] = columns.pop("model")
     return replace(mapping, columns=columns)
 

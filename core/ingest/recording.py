@@ -146,7 +146,7 @@ class Importer:
         session: An open write session.
         mapping: The confirmed mapping.
         file: The row of the file.
-        rubric: The stored rubric.
+        rubric: The stored rubric; None for a file of texts alone.
         criteria: Its criteria by key.
         collection: Name of the corpus.
         simulated: Whether the file is generated.
@@ -158,7 +158,7 @@ class Importer:
         session: Session,
         mapping: Mapping,
         file: ImportFile,
-        rubric: Rubric,
+        rubric: Rubric | None,
         criteria: dict[str, Criterion],
         collection: str,
         simulated: bool,
@@ -238,6 +238,17 @@ class Importer:
         if call.response_id is None or not run.join(call):
             self._add(run, call)
 
+    def take_text(self, record: Record) -> None:
+        """Store the text of a record that holds neither score nor label.
+
+        Raises:
+            LineRefused: Says what is wrong with it.
+        """
+        for role in ("candidate", "candidate_b") if self._pair else ("candidate",):
+            if not getattr(record, role).strip():
+                raise LineRefused(role, "", "is empty: there is no text to judge")
+        self._item(record)
+
     def _add(self, run: JudgeRun, call: CallRow) -> None:
         if self._waiting >= _BUFFERED:
             self.flush()
@@ -280,7 +291,7 @@ class Importer:
         label_set = writes.add_label_set(
             session=self._session,
             name=name,
-            rubric_id=self._rubric.id or 0,
+            rubric_id=self._known_rubric().id or 0,
             policy=policy,
             import_file_id=self._file.id,
             simulated=self._simulated,
@@ -437,6 +448,11 @@ class Importer:
         if not record.judge.strip() and not record.model.strip():
             raise LineRefused("judge", "", "is empty: every score needs its judge")
 
+    def _known_rubric(self) -> Rubric:
+        if self._rubric is None:
+            raise ValueError("a file of texts alone has neither judges nor labels")
+        return self._rubric
+
     def _open_run(self, record: Record) -> JudgeRun:
         named = tuple(text.strip() for text in record[4:8])
         opened = self._judges.get(named) or self._new_run(*named)
@@ -448,12 +464,13 @@ class Importer:
         if rubric_version:
             parameters["rubric_version"] = rubric_version
         name = JOINER.join(part for part in (judge or model, prompt, rubric_version) if part)
+        rubric = self._known_rubric()
         stored = writes.add_judge(
             session=self._session,
             spec=JudgeSpec(
                 name,
-                self._rubric.id or 0,
-                self._rubric.sha256,
+                rubric.id or 0,
+                rubric.sha256,
                 model=model,
                 prompt_version=prompt,
                 parameters=parameters,

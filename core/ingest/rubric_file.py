@@ -26,11 +26,29 @@ def load_rubric(path: Path) -> RubricSpec:
         ValueError: Names the file, the criterion and the field that cannot be read.
         OSError: When the file cannot be opened.
     """
+    return parse_rubric(read_text(path), source=path.name)
+
+
+def read_text(path: Path) -> str:
+    """The text of a rubric file.
+
+    Raises:
+        ValueError: Names the file when it is not UTF-8.
+        OSError: When the file cannot be opened.
+    """
+    return decode(path.read_bytes(), source=path.name)
+
+
+def decode(data: bytes, *, source: str) -> str:
+    """The text of a rubric file's bytes; `source` stands in the message.
+
+    Raises:
+        ValueError: When they are not UTF-8.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name}: not UTF-8 text ({error.reason} at byte {error.start})") from error
-    return parse_rubric(text, source=path.name)
+        raise ValueError(f"{source}: not UTF-8 text ({error.reason} at byte {error.start})") from error
 
 
 def parse_rubric(text: str, *, source: str) -> RubricSpec:

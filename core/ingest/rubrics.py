@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 
-from sqlalchemy import Engine
 from sqlmodel import Session, col, select
 
 from core.ingest.mapping import OK, STATUS_WORDS, Mapping
 from core.ingest.records import ImportRefused, Problem, Record
 from core.ingest.scoring import canonical, known_words, number
-from core.store.engine import reading
-from core.store.queries import CriterionView, list_criteria
+from core.store.label_queries import get_rubric_spec
 from core.store.specs import CriterionSpec, LevelSpec, RubricSpec
 from core.store.tables import Rubric
 from core.store.vectors import MOST_LEVELS
@@ -146,30 +144,8 @@ def from_levels(
 
 def get_rubric(*, session: Session, name: str, version: int | None = None) -> RubricSpec | None:
     """The stored rubric of this name, its newest version unless one is given."""
-    wanted = select(Rubric).where(col(Rubric.name) == name).order_by(col(Rubric.version).desc())
+    wanted = select(Rubric.id).where(col(Rubric.name) == name).order_by(col(Rubric.version).desc())
     if version is not None:
         wanted = wanted.where(col(Rubric.version) == version)
-    rubric = session.scalars(wanted).first()
-    if rubric is None or rubric.id is None:
-        return None
-    criteria = tuple(_spec(view) for view in list_criteria(session=session, rubric_id=rubric.id))
-    return RubricSpec(rubric.name, criteria, rubric.instructions, rubric.ready_rule, rubric.simulated)
-
-
-def read_rubric(engine: Engine, rubric_id: int) -> RubricSpec:
-    """A stored rubric version, for callers that hold no session.
-
-    Raises:
-        ImportRefused: When there is none with this id.
-    """
-    with reading(engine) as session:
-        rubric = session.get(Rubric, rubric_id)
-        found = rubric and get_rubric(session=session, name=rubric.name, version=rubric.version)
-    if not found:
-        raise ImportRefused(f"there is no rubric {rubric_id}; choose another")
-    return found
-
-
-def _spec(view: CriterionView) -> CriterionSpec:
-    levels = tuple(map(LevelSpec, view.levels, view.anchors))
-    return CriterionSpec(view.key, levels, view.gate, view.question, view.weight, view.veto)
+    rubric_id = session.scalars(wanted).first()
+    return None if rubric_id is None else get_rubric_spec(session=session, rubric_id=rubric_id)

@@ -15,7 +15,9 @@ def report_lines(report: ImportReport, *, dry_run: bool) -> Iterator[str]:
     yield f"{'Dry run, nothing was written' if dry_run else 'Imported'}: {report.file}"
     name, version = report.corpus
     yield f"  corpus {name} version {version}: {report.items_new:,} new items, {report.items_known:,} known"
-    yield f"  rows {report.rows:,}, calls {report.calls:,}, scored {report.scored:,}"
+    texts_only = report.mapping.texts_only
+    found = "texts only" if texts_only else f"calls {report.calls:,}, scored {report.scored:,}"
+    yield f"  rows {report.rows:,}, {found}"
     if report.unscored:
         reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in report.unscored.items())
         yield f"  unscored {sum(report.unscored.values()):,}: {reasons}"

@@ -25,7 +25,7 @@ _ADJECTIVES = _words(
     " medium moderate fair ok okay acceptable adequate sufficient satisfactory decent good better strong high right"
     " correct great excellent outstanding perfect best worst superb clear unclear helpful unhelpful relevant irrelevant"
     " accurate inaccurate complete incomplete coherent incoherent fluent safe unsafe true false yes no pass fail"
-    " passes fails none some all"
+    " passes fails none some all polite rude concise brief short long formal informal friendly honest harmful harmless"
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _JOINED = re.compile(r"\b(and|or|as well as)\b|&|/", re.IGNORECASE)
@@ -69,7 +69,7 @@ def lint(rubric: RubricSpec, source: str | None = None) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     asked: dict[str, str] = {}
     for criterion in rubric.criteria:
-        start = lines.after(criterion.key)
+        start = lines.of_criterion(criterion.key)
         findings += _question(criterion, lines.after(criterion.question, start) if criterion.question else start, asked)
         findings += _anchors(criterion, lines, start)
     return tuple(findings)
@@ -146,6 +146,12 @@ class _Lines:
 
     def __init__(self, source: str) -> None:
         self._lines: Sequence[str] = source.splitlines()
+
+    def of_criterion(self, key: str) -> int:
+        """The line on which a criterion begins; its key alone may stand anywhere, in the rubric's name too."""
+        begins = re.compile(rf'"key"\s*:\s*{re.escape(json.dumps(key))}|^{re.escape(key)}: ')
+        found = (place for place, line in enumerate(self._lines, 1) if begins.search(line))
+        return next(found, 0) or self.after(key)
 
     def after(self, text: str, start: int = 1) -> int:
         """The first line from `start` on that holds the text; `start` when none does."""

@@ -237,14 +237,6 @@ def list_replayable(*, session: Session) -> pd.DataFrame:
     )
 
 
-def list_rubrics(*, session: Session) -> pd.DataFrame:
-    """Every rubric version: id, name, version, sha256, instructions, newest first."""
-    return _frame(
-        session,
-        select(RUBRIC.id, RUBRIC.name, RUBRIC.version, RUBRIC.sha256, RUBRIC.instructions).order_by(RUBRIC.id.desc()),
-    )
-
-
 def list_plans(*, session: Session, most: int = 50) -> pd.DataFrame:
     """Planned runs, newest first.
 

@@ -7,20 +7,13 @@ import streamlit as st
 
 from core.store import contents, queries
 from core.store.engine import reading
-from core.ui import cached, url
-from core.ui.cached import FEW, MANY, Snapshot
+from core.ui import cached, rubrics, url
+from core.ui.cached import FEW, Snapshot
 from core.ui.page import download, to_csv
 from core.ui.scope import judge_words
 
 _COUNTS = {"items", "labels", "rows", "imported", "set_aside"}
 _LAST = ("sha256", "policy")
-
-
-@st.cache_data(max_entries=FEW, show_spinner=False)
-def rubrics(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
-    """`queries.list_rubrics`."""
-    with reading(cached.engine()) as session:
-        return queries.list_rubrics(session=session)
 
 
 @st.cache_data(max_entries=FEW, show_spinner=False)
@@ -37,13 +30,6 @@ def label_sets(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
         return contents.list_label_sets(session=session)
 
 
-@st.cache_data(max_entries=MANY, show_spinner=False)
-def rubric_changes(at: Snapshot, *, rubric_id: int) -> pd.DataFrame:  # noqa: ARG001 - the key
-    """`queries.list_rubric_changes`."""
-    with reading(cached.engine()) as session:
-        return queries.list_rubric_changes(session=session, rubric_id=rubric_id)
-
-
 @st.cache_data(max_entries=FEW, show_spinner=False)
 def set_aside(at: Snapshot, *, import_file_id: int) -> pd.DataFrame:  # noqa: ARG001 - the key
     """`queries.list_set_aside`."""
@@ -53,7 +39,7 @@ def set_aside(at: Snapshot, *, import_file_id: int) -> pd.DataFrame:  # noqa: AR
 
 def show_store(at: Snapshot) -> None:
     """Every list, one under the other; an empty store says what to do."""
-    if cached.corpora(at).empty and rubrics(at).empty:
+    if cached.corpora(at).empty and rubrics.stored(at).empty:
         st.info(
             "Nothing is stored yet. Bring in a file above, or run `make demo` to load the simulated history.",
             icon=":material/info:",
@@ -64,44 +50,6 @@ def show_store(at: Snapshot) -> None:
     _show_imports(at)
     _show_label_sets(at)
     _show_scores(at)
-
-
-def rubric_words(at: Snapshot) -> dict[str, str]:
-    """Every rubric version, its id against its name and version."""
-    stored = rubrics(at)
-    return {
-        str(key): f"{name} v{version}"
-        for key, name, version in zip(stored.id, stored["name"], stored.version, strict=True)
-    }
-
-
-def show_levels(at: Snapshot, rubric_id: int) -> None:
-    """The criteria of a rubric version, a line a level."""
-    levels = pd.DataFrame(
-        [
-            {
-                "criterion": criterion.key,
-                "question": criterion.question,
-                "level": value,
-                "anchor": anchor or "no anchor",
-                "gate": "passes" if value >= criterion.gate else "fails",
-                "weight": criterion.weight,
-                "veto": criterion.veto,
-            }
-            for criterion in cached.criteria(at, rubric_id=rubric_id)
-            for value, anchor in zip(criterion.levels, criterion.anchors, strict=True)
-        ]
-    )
-    column = st.column_config
-    st.dataframe(
-        levels,
-        hide_index=True,
-        column_config={
-            "anchor": column.TextColumn("anchor", width="large", help="What a reader must see to give this level."),
-            "gate": column.TextColumn("at the gate", width=100, help="Whether an item with this score passes."),
-            "veto": column.CheckboxColumn("veto", help="Failing it fails the item whatever the rest says."),
-        },
-    )
 
 
 def _time(label: str) -> Any:
@@ -116,13 +64,17 @@ def _show_corpora(at: Snapshot) -> None:
 
 def _show_rubrics(at: Snapshot) -> None:
     st.subheader("Rubrics")
-    _show(rubrics(at).drop(columns="id"), "rubrics", help_text={"sha256": "Hash over everything a judge sees of it."})
-    if rubrics(at).empty:
+    _show(
+        rubrics.stored(at).drop(columns="id"),
+        "rubrics",
+        help_text={"sha256": "Hash over everything a judge sees of it."},
+    )
+    if rubrics.stored(at).empty:
         return
-    chosen = url.choose(st.container(), "Levels and change log of", "rubric", rubric_words(at))
-    show_levels(at, int(chosen))
+    chosen = url.choose(st.container(), "Levels and change log of", "rubric", rubrics.words(at))
+    rubrics.show_levels(at, int(chosen))
     st.dataframe(
-        rubric_changes(at, rubric_id=int(chosen)), hide_index=True, column_config={"created_at": _time("changed")}
+        rubrics.changes(at, rubric_id=int(chosen)), hide_index=True, column_config={"created_at": _time("changed")}
     )
 
 

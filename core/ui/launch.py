@@ -116,13 +116,6 @@ def judges(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
 
 
 @st.cache_data(max_entries=FEW, show_spinner=False)
-def rubrics(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
-    """`plan_queries.list_rubrics`."""
-    with reading(cached.engine()) as session:
-        return plan_queries.list_rubrics(session=session)
-
-
-@st.cache_data(max_entries=FEW, show_spinner=False)
 def replayable(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
     """`plan_queries.list_replayable`."""
     with reading(cached.engine()) as session:

@@ -5,11 +5,15 @@ the session, because moving to another page clears the URL. Streamlit's own `bin
 an option there; a link should carry a key that stays the same when the label changes.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from math import isfinite
+from typing import Literal, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+
+Number = TypeVar("Number", int, float)
+Default = TypeVar("Default", int, float, None)
 
 
 def choose(
@@ -80,6 +84,59 @@ def ask(place: DeltaGenerator, label: str, name: str, *, help: str | None = None
     return _read(name).strip()
 
 
+def switch(place: DeltaGenerator, label: str, name: str, *, default: bool = False, help: str | None = None) -> bool:
+    """On or off, as 1 or 0; the default leaves the URL clean."""
+    chosen = {"1": True, "0": False}.get(_read(name), default)
+    _set(name, chosen)
+    place.toggle(label, key=_key(name), on_change=_publish, args=(name, default), help=help)
+    _remember(name, _as_text(chosen, default))
+    return chosen
+
+
+def number(
+    place: DeltaGenerator,
+    label: str,
+    name: str,
+    low: Number,
+    high: Number | None = None,
+    *,
+    default: Default,
+    help: str | None = None,
+    placeholder: str | None = None,
+) -> Number | Default:
+    """A number from `low` to `high`; the default, which may be no number, leaves the URL clean.
+
+    What is no such number in the URL is the default, said once in a warning.
+    """
+    chosen: Number | Default = default
+    text = _read(name)
+    if text:
+        try:
+            found = type(low)(text)
+            inside = low <= found and isfinite(found) and (high is None or found <= high)
+        except ValueError:
+            inside = False
+        if inside:
+            chosen = found
+        elif name in st.query_params:
+            shown = "none" if default is None else f"{default:g}"
+            place.warning(f"“{text}” is no choice for {label.lower()}; showing {shown}.")
+    _set(name, chosen)
+    place.number_input(
+        label,
+        low,
+        high,
+        None,
+        key=_key(name),
+        on_change=_publish,
+        args=(name, default),
+        help=help,
+        placeholder=placeholder,
+    )
+    _remember(name, _as_text(chosen, default))
+    return chosen
+
+
 def read(name: str, default: str = "") -> str:
     """A value that no widget shows, straight from the URL or the session's last choice."""
     return _read(name) or default
@@ -95,13 +152,20 @@ def _read(name: str) -> str:
     return str(st.query_params.get(name, st.session_state.get(_last(name), "")))
 
 
-def _set(name: str, value: str | Sequence[str]) -> None:
+def _set(name: str, value: object) -> None:
     st.session_state[_key(name)] = value
 
 
-def _publish(name: str) -> None:
-    value = st.session_state[_key(name)]
-    _remember(name, ",".join(value) if isinstance(value, list) else value)
+def _publish(name: str, default: object = "") -> None:
+    _remember(name, _as_text(st.session_state[_key(name)], default))
+
+
+def _as_text(value: object, default: object) -> str:
+    if value == default or value is None:
+        return ""
+    if isinstance(value, list):
+        return ",".join(value)
+    return f"{value:d}" if isinstance(value, bool) else str(value)
 
 
 def _remember(name: str, value: str) -> None:

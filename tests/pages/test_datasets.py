@@ -170,3 +170,46 @@ def test_names_from_a_file_are_plain_text() -> None:
     name = "**bold**<b>.csv"
     test = upload(open_app("datasets"), b"", name=name)
     assert "**bold**" not in test.error[0].value
+
+
+def test_texts_alone_become_a_corpus_without_a_rubric(empty: Path) -> None:
+    test = open_app("datasets")
+    upload(test, b"item_id,question,answer\nq1,Why?,Because.\nq2,How?,So.\n", "texts.csv")
+    click(test, "Use this mapping")
+    assert "the texts become a corpus" in said(test)
+    assert not test.radio[0].label.startswith("Where the levels")
+    click(test, "Try it without writing")
+    assert "rows 2, texts only" in said(test)
+    click(test, "Import")
+    assert not test.exception
+    assert "The file was imported." in said(test)
+    assert (stored(empty, "item"), stored(empty, "corpus_item"), stored(empty, "judge")) == (2, 2, 0)
+
+
+def test_a_rubric_is_linted_with_its_lines_and_stored_once(empty: Path) -> None:
+    lines = ['{"name": "short", "criteria": [', '{"key": "tone", "question": "Polite?", "gate": 1, "levels": [']
+    lines += ['{"value": 0, "anchor": "bad"},', '{"value": 1, "anchor": "It greets the reader by name."}]}]}']
+    file = ("short.json", "\n".join(lines).encode(), "application/json")
+    test = open_app("datasets")
+    test.file_uploader(key="rubric_alone").set_value(file).run()
+    assert not test.exception
+    found = test.dataframe[0].value
+    assert [*zip(found.line, found.what, strict=True)] == [
+        (2, "the question has 1 word"),
+        (2, "the question begins with Polite"),
+        (3, "level 0 is only “bad”"),
+    ]
+    click(test, "Store this rubric")
+    assert test.success[0].value == "Rubric short is now version 1\\."
+    click(test, "Store this rubric")
+    assert test.success[0].value == "Rubric short was stored already, as version 1\\."
+    assert stored(empty, "rubric") == 1
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_file_that_is_no_rubric_is_refused_in_words() -> None:
+    test = open_app("datasets")
+    for data, words in ((b"\xff\xfe", "no.json: not UTF-8 text"), (b"{", "no.json"), (b'{"name": "r"}', "criteria")):
+        test.file_uploader(key="rubric_alone").set_value(("no.json", data, "application/json")).run()
+        assert not test.exception
+        assert words in test.error[0].value.replace("\\", "")

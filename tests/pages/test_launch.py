@@ -155,3 +155,40 @@ def test_a_finished_run_cannot_be_moved(store: Engine) -> None:
     with writes.writing(store) as session:
         assert plan_writes.set_state(session=session, run_id=run, state=RunStatus.CANCELLED)
         assert not plan_writes.set_state(session=session, run_id=run, state=RunStatus.RUNNING)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_link_opens_the_same_plan(store: Engine) -> None:
+    lay_ground(store, items=4)
+    page = open_app("launch", repetitions="7", flight="2", pilot="3", redact="1", spend="2.5")
+    assert not page.exception
+    values = {field.label: field.value for field in page.number_input}
+    assert values == {"Repetitions": 7, "Calls in flight": 2, "Spending limit, $": 2.5, "Pilot items": 3}
+    assert {metric.label: metric.value for metric in page.metric}["Calls"] == "28"  # 4 items x 7 repetitions
+    assert page.toggle[0].value
+    next(field for field in page.number_input if field.label == "Repetitions").set_value(9).run()
+    assert page.query_params["repetitions"] == "9"
+    page.toggle[0].set_value(False).run()
+    assert "redact" not in page.query_params
+    assert {metric.label: metric.value for metric in page.metric}["Calls"] == "36"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_number_in_the_link_that_cannot_be_is_said(store: Engine) -> None:
+    lay_ground(store, items=2)
+    for text in ("0", "many", "101", "nan"):
+        page = open_app("launch", repetitions=text)
+        assert not page.exception
+        assert page.warning[0].value == f"“{text}” is no choice for repetitions; showing 5."
+        assert {metric.label: metric.value for metric in page.metric}["Calls"] == "10"
+    for text in ("nan", "inf", "-1"):
+        page = open_app("launch", spend=text)
+        assert page.warning[0].value == f"“{text}” is no choice for spending limit, $; showing none."
+
+
+@pytest.mark.usefixtures("server")
+def test_what_the_linter_finds_is_shown_for_a_new_judge(store: Engine) -> None:
+    lay_ground(store, items=2)
+    page = open_app("launch", asked="new", model="claude-test")
+    assert not page.exception
+    assert any("The linter names" in expander.label for expander in page.expander)
