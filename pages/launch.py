@@ -135,7 +135,6 @@ def choose_draft() -> JudgeDraft:
             left.caption(LOCAL_WARNING)
         name = url.ask(left, "Name", "name", placeholder=model or kind.value)
         tokens = url.number(right, "Longest reply, tokens", "longest", 64, 32_000, default=MAX_TOKENS)
-        rubrics.show_findings(rubrics.spec(at, rubric_id=rubric))
     return JudgeDraft(
         name=name or model or kind.value,
         kind=kind,
@@ -147,7 +146,7 @@ def choose_draft() -> JudgeDraft:
     )
 
 
-def show_outlook(plan: Plan, outlook: Outlook) -> None:
+def show_outlook(outlook: Outlook) -> None:
     """Calls, tokens and cost, and exactly what the judge reads."""
     if outlook.without_text:
         st.warning(f"{outlook.without_text:,} items of these slices have no text and are left out.")
@@ -173,9 +172,27 @@ def show_outlook(plan: Plan, outlook: Outlook) -> None:
         if outlook.first is not None:
             st.code(outlook.first.system, language=None, wrap_lines=True)
             st.code(outlook.first.user, language=None, wrap_lines=True)
-    if plan.redact:
-        with st.expander(f"Redaction: {len(outlook.findings)} places in the first item's texts"):
-            st.dataframe(pd.DataFrame(outlook.findings, columns=["kind", "taken out"]), hide_index=True)
+
+
+def show_redaction(findings: tuple[tuple[str, str], ...]) -> None:
+    """What is taken out of the first item's texts, and the list that says what to take out."""
+    count = "1 place" if len(findings) == 1 else f"{len(findings)} places"
+    with st.expander(f"Redaction: {count} in the first item's texts", icon=":material/visibility_off:"):
+        st.dataframe(pd.DataFrame(findings, columns=["kind", "taken out"]), hide_index=True)
+        st.caption(
+            "What is taken out, for every run that redacts: a name in small letters, and a regular expression as "
+            "Python reads it. The first that matches at a place wins. A run keeps the list that it was launched with. "
+            "With no line left, the list that Evenhand comes with is back."
+        )
+        kept = launch.redaction(cached.snapshot())
+        edited = st.data_editor(kept, key="redaction", hide_index=True, num_rows="dynamic")
+        if st.button("Save the list", icon=":material/save:", disabled=edited.equals(kept)):
+            try:
+                launch.save_redaction(edited)
+            except ValueError as error:
+                st.error(plain(f"Nothing was saved: {error}"))
+            else:
+                st.rerun()
 
 
 def missing(plan: Plan) -> str:
@@ -202,7 +219,10 @@ def show_new() -> None:
         if plan.draft and not plan.draft.model and plan.draft.kind == Kind.ANTHROPIC:
             return
     outlook = launch.look_ahead(plan)
-    show_outlook(plan, outlook)
+    show_outlook(outlook)
+    rubrics.show_findings(rubrics.spec(cached.snapshot(), rubric_id=launch.rubric_of(plan)))
+    if plan.redact:
+        show_redaction(outlook.findings)
     blocked = bool(problem or outlook.problem)
     left, right = st.columns(2)
     if left.button("Start", type="primary", icon=":material/play_arrow:", disabled=blocked):

@@ -1,7 +1,7 @@
 """A stored judge made ready to be asked: its wording, its messages, and its replies as rows."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
@@ -9,6 +9,7 @@ from sqlmodel import Session
 from core.judge.parse import PARSER_VERSION, parse
 from core.judge.prompt import Prompt, RubricView, Texts, build, render
 from core.judge.protocol import CallKey, FatalError, Form, Message, Reply, storable
+from core.judge.redact import Pattern, redact
 from core.store.plan_queries import ItemTexts
 from core.store.plan_writes import Pending
 from core.store.queries import CriterionView, list_criteria
@@ -78,13 +79,13 @@ class Asking:
     """What a judge's calls have in common.
 
     Attributes:
-        redact: What is done to every text before it leaves; None for nothing.
+        redaction: What is taken out of every text before it leaves; nothing where empty.
     """
 
     prompt: Prompt
     criteria: tuple[CriterionView, ...]
     max_tokens: int
-    redact: Callable[[str], str] | None = None
+    redaction: tuple[Pattern, ...] = ()
 
     @property
     def criterion_ids(self) -> tuple[int, ...]:
@@ -99,13 +100,10 @@ class Asking:
         """
         if texts is None or texts.candidate is None:
             raise ValueError("the item has no text: it was deleted, or never imported")
-        clean = self.redact or (lambda text: text)
-        shown = Texts(
-            first=clean(texts.candidate),
-            second=None if texts.candidate_b is None else clean(texts.candidate_b),
-            request=None if texts.request is None else clean(texts.request),
-            reference=None if texts.reference is None else clean(texts.reference),
+        request, reference, first, second = redact(
+            (texts.request, texts.reference, texts.candidate, texts.candidate_b), self.redaction
         )
+        shown = Texts(first=first or "", second=second, request=request, reference=reference)
         if call.slot_order == Order.BA:
             shown = shown.swapped()
         return render(self.prompt, shown, max_tokens=self.max_tokens).for_call(call)
@@ -133,7 +131,7 @@ class Asking:
         )
 
 
-def asking_of(*, session: Session, judge: Judge, redact: Callable[[str], str] | None = None) -> Asking:
+def asking_of(*, session: Session, judge: Judge, redaction: tuple[Pattern, ...] = ()) -> Asking:
     """A stored judge made ready.
 
     Raises:
@@ -154,13 +152,8 @@ def asking_of(*, session: Session, judge: Judge, redact: Callable[[str], str] | 
         prompt,
         list_criteria(session=session, rubric_id=judge.rubric_id),
         int(judge.parameters.get(LENGTH, MAX_TOKENS)),
-        redact,
+        redaction,
     )
-
-
-def with_redaction(asking: Asking, redact: Callable[[str], str] | None) -> Asking:
-    """The same, with texts changed before they leave."""
-    return replace(asking, redact=redact)
 
 
 def orders(form: Form, *, both: bool) -> Sequence[str]:

@@ -8,7 +8,7 @@ from core.judge.asking import BODY, FORM, LENGTH, SOURCE, Asking, asking_of
 from core.judge.client import AnthropicJudge
 from core.judge.local import LocalJudge
 from core.judge.protocol import CallKey, FatalError, Judge, Reply
-from core.judge.redact import redact
+from core.judge.redact import as_patterns
 from core.judge.replay import ReplayJudge, replies
 from core.store import plan_queries, plan_writes
 from core.store.engine import reading
@@ -68,11 +68,6 @@ _MAKERS: dict[JudgeKind, Callable[[StoredJudge, Engine], Judge]] = {
 }
 
 
-def redacted(text: str) -> str:
-    """A text without addresses, numbers and keys."""
-    return redact(text).text
-
-
 def prepare(engine: Engine, run_id: int) -> tuple[Judge, Asking, int]:
     """A run's judge, how it is asked, and how many calls may be in flight.
 
@@ -84,7 +79,7 @@ def prepare(engine: Engine, run_id: int) -> tuple[Judge, Asking, int]:
         if state is None:
             raise FatalError(f"run {run_id} has no plan", "Launch it again.")
         stored = plan_queries.get_judge(session=session, run_id=run_id)
-        asking = asking_of(session=session, judge=stored, redact=redacted if state.redacted else None)
+        asking = asking_of(session=session, judge=stored, redaction=as_patterns(state.redaction))
         concurrency = state.concurrency
     return make_judge(stored, engine=engine), asking, concurrency
 

@@ -1,13 +1,11 @@
-"""Optional: takes addresses, numbers and keys out of a text before it leaves for a judge, with a preview.
+"""Optional: takes addresses, numbers and keys out of texts before they leave for a judge, with a preview.
 
 The patterns are a list that a team edits; nothing here promises to find every personal detail.
 """
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 
@@ -42,13 +40,11 @@ PATTERNS = (
     ),
     Pattern(
         "phone",
-        r"(?<![\w.,-])(?![0-9]+\.[0-9]+(?!\S?[0-9]))"
+        r"(?<![\w.,-])(?![0-9]+\.[0-9]+(?!\S?[0-9]))(?=(?:[+() ./-]{0,3}[0-9]){8})"
         r"(?:\+|00)?\(?[0-9]{1,4}\)?(?:[ ./-]?\(?[0-9]{2,5}\)?){2,5}(?![\w-]|[.,][0-9])",
     ),
 )
 """What is taken out unless a team says otherwise; the first pattern that matches at a place wins."""
-
-_FEWEST_PHONE_DIGITS = 8
 
 
 class Finding(NamedTuple):
@@ -60,54 +56,51 @@ class Finding(NamedTuple):
     found: str
 
 
-class Redacted(NamedTuple):
-    """A text without its details, and what was taken out."""
-
-    text: str
-    findings: tuple[Finding, ...]
-
-
 def preview(text: str, patterns: Sequence[Pattern] = PATTERNS) -> tuple[Finding, ...]:
     """What would be replaced where, from left to right and without overlaps."""
-    found: list[Finding] = []
-    for pattern in patterns:
-        for match in re.finditer(pattern.expression, text):
-            if pattern.name == "phone" and sum(map(str.isdigit, match[0])) < _FEWEST_PHONE_DIGITS:
-                continue
-            found.append(Finding(match.start(), match.end(), pattern.name, match[0]))
+    found = [
+        Finding(match.start(), match.end(), pattern.name, match[0])
+        for pattern in patterns
+        for match in re.finditer(pattern.expression, text)
+    ]
     order = {pattern.name: place for place, pattern in enumerate(patterns)}
     kept: list[Finding] = []
     for finding in sorted(found, key=lambda one: (one.start, order[one.name])):
-        if not kept or finding.start >= kept[-1].end:
+        if finding.found and (not kept or finding.start >= kept[-1].end):
             kept.append(finding)
     return tuple(kept)
 
 
-def redact(text: str, patterns: Sequence[Pattern] = PATTERNS) -> Redacted:
-    """The text with each detail replaced by its name and a number; the same detail gets the same number."""
-    findings = preview(text, patterns)
+def redact(texts: Sequence[str | None], patterns: Sequence[Pattern] = PATTERNS) -> tuple[str | None, ...]:
+    """The texts with each detail replaced by its name and a number.
+
+    The same detail has the same number in all the texts and no other detail has it: a judge still sees whether a
+    candidate gives the address that the reference gives.
+    """
     numbers: dict[tuple[str, str], int] = {}
+    return tuple(None if text is None else _redacted(text, patterns, numbers) for text in texts)
+
+
+def _redacted(text: str, patterns: Sequence[Pattern], numbers: dict[tuple[str, str], int]) -> str:
     parts: list[str] = []
     place = 0
-    for finding in findings:
+    for finding in preview(text, patterns):
         detail = (finding.name, finding.found)
         number = numbers.setdefault(detail, 1 + sum(name == finding.name for name, _ in numbers))
         parts += [text[place : finding.start], f"[{finding.name} {number}]"]
         place = finding.end
-    return Redacted("".join([*parts, text[place:]]), findings)
+    return "".join([*parts, text[place:]])
 
 
-def load_patterns(path: Path) -> tuple[Pattern, ...]:
-    """A team's own list: a JSON object of names and expressions.
+def as_patterns(expressions: Mapping[str, str]) -> tuple[Pattern, ...]:
+    """A list of names and expressions as a store keeps it.
 
     Raises:
-        ValueError: Names the file and what cannot be read.
-        OSError: When the file cannot be opened.
+        ValueError: Names the pattern that cannot be read.
     """
-    try:
-        written = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(written, dict) or not all(isinstance(value, str) for value in written.values()):
-            raise ValueError("expected an object of names and expressions")
-        return tuple(Pattern(name, expression) for name, expression in written.items())
-    except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from error
+    return tuple(Pattern(name, expression) for name, expression in expressions.items())
+
+
+def as_expressions(patterns: Sequence[Pattern]) -> dict[str, str]:
+    """The list that `as_patterns` reads."""
+    return {pattern.name: pattern.expression for pattern in patterns}

@@ -22,6 +22,7 @@ from core.store.tables import (
     JudgeKind,
     MessageBatch,
     PlanChunk,
+    RedactionPattern,
     Rubric,
     Run,
     RunState,
@@ -333,6 +334,12 @@ def list_batch_calls(*, session: Session, batch_id: int) -> dict[int, int]:
         )
     )
     return dict(rows.all())
+
+
+def get_redaction(*, session: Session) -> dict[str, str]:
+    """The team's own list of what runs may take out of texts, expressions by name; empty where there is none."""
+    pattern = RedactionPattern.__table__.c
+    return dict(session.execute(select(pattern.name, pattern.expression).order_by(pattern.place)).tuples().all())
 
 
 def list_schedules(*, session: Session) -> pd.DataFrame:

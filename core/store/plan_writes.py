@@ -1,12 +1,12 @@
 """Writes of a run's plan and of what became of it. Every function takes an open write session."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlmodel import Session, col
 
 from core.store.bulk import bulk_insert, stored_time
@@ -18,6 +18,7 @@ from core.store.tables import (
     Order,
     PlanChunk,
     PlannedCall,
+    RedactionPattern,
     Run,
     RunState,
     RunStatus,
@@ -71,7 +72,7 @@ class PlanSpec:
         input_price: US dollars a million tokens, as `output_price`; None where no price is known.
         call_reserve: US dollars set aside for each call in flight.
         batched: Whether calls go through Message Batches.
-        redacted: Whether texts are redacted before they leave.
+        redaction: Expressions of what is taken out of texts before they leave, by name; empty for nothing.
     """
 
     judge_id: int
@@ -87,7 +88,7 @@ class PlanSpec:
     price_date: str = ""
     call_reserve: float = 0.0
     batched: bool = False
-    redacted: bool = False
+    redaction: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
 
     @property
@@ -174,7 +175,7 @@ def add_plan(*, session: Session, spec: PlanSpec) -> Run:
         price_date=spec.price_date,
         call_reserve=spec.call_reserve,
         batched=spec.batched,
-        redacted=spec.redacted,
+        redaction=dict(spec.redaction),
     )
     session.add(state)
     session.flush()
@@ -238,6 +239,16 @@ def set_limit(*, session: Session, run_id: int, spending_limit: float | None) ->
     row = lock_state(session=session, run_id=run_id)
     row.spending_limit = spending_limit
     session.add(row)
+
+
+def save_redaction(*, session: Session, expressions: Mapping[str, str]) -> None:
+    """Replace the list of what runs may take out of texts; runs that were planned keep theirs."""
+    session.execute(delete(RedactionPattern))
+    session.add_all(
+        RedactionPattern(name=name, place=place, expression=expression)
+        for place, (name, expression) in enumerate(expressions.items())
+    )
+    session.flush()
 
 
 def lock_state(*, session: Session, run_id: int) -> RunState:

@@ -566,7 +566,7 @@ class RunState(Base, table=True):
     run_id: int = Field(foreign_key="run.id", primary_key=True)
     state: str = Field(default=RunStatus.RUNNING, index=True)
     batched: bool = Field(default=False, description="Whether calls go through Message Batches")
-    redacted: bool = Field(default=False, description="Whether texts are redacted before they leave")
+    redaction: dict[str, str] = _json(dict)
     concurrency: int = Field(default=4, description="Most calls in flight in one worker")
     planned: int = Field(default=0, description="Planned calls")
     pilot: bool = Field(default=False, description="Whether the run pauses once its first chunk is done")
@@ -637,6 +637,16 @@ class Worker(Base, table=True):
     process: int = Field(default=0, description="Its process id on its machine")
     started_at: datetime = _created_at()
     seen_at: datetime = _created_at()
+
+
+class RedactionPattern(Base, table=True):
+    """One kind of detail that is taken out of texts before they leave, where a run asks for it."""
+
+    __tablename__ = "redaction_pattern"
+
+    name: str = Field(primary_key=True)
+    place: int = Field(description="The first pattern that matches at a place of a text wins")
+    expression: str
 
 
 class StoreRevision(Base, table=True):

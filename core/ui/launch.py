@@ -18,10 +18,10 @@ from streamlit.errors import StreamlitSecretNotFoundError
 from core.judge.asking import FORM, LENGTH, Asking, JudgeDraft, asking_of
 from core.judge.asking import orders as orders_of
 from core.judge.client import KEY_NAME
-from core.judge.making import make_judge, redacted
+from core.judge.making import make_judge
 from core.judge.pricing import Prices, load_prices
 from core.judge.protocol import CallKey, Form, JudgeError, Message
-from core.judge.redact import preview
+from core.judge.redact import PATTERNS, Pattern, as_expressions, as_patterns, preview
 from core.judge.schedule import next_time
 from core.store import plan_queries, plan_writes
 from core.store.engine import database_url, reading
@@ -136,6 +136,14 @@ def schedules(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
         return plan_queries.list_schedules(session=session)
 
 
+def rubric_of(plan: Plan) -> int:
+    """The rubric that a plan's judge goes by."""
+    if plan.draft:
+        return plan.draft.rubric_id
+    stored = judges(cached.snapshot())
+    return int(stored.rubric_id[stored.id == plan.judge_id].iloc[0])
+
+
 def forms_for(at: Snapshot, rubric_id: int) -> list[Form]:
     """The forms that a rubric fits."""
     view = cached.criteria(at, rubric_id=rubric_id)
@@ -178,7 +186,9 @@ def look_ahead(plan: Plan) -> Outlook:
         without_text=chosen.without_text,
         calls=calls,
         first=messages[0],
-        findings=tuple((found.name, found.found) for text in texts if text for found in preview(text)),
+        findings=tuple(
+            (found.name, found.found) for text in texts if text for found in preview(text, asking.redaction)
+        ),
         tokens=tokens,
         tokens_words=tokens_words,
         most_cost=cost,
@@ -189,7 +199,6 @@ def look_ahead(plan: Plan) -> Outlook:
 
 def _judge(session: Session, plan: Plan) -> tuple[Judge, Asking]:
     """The judge of a plan, which is not stored yet where it is a draft, and how it is asked."""
-    redact = redacted if plan.redact else None
     if plan.judge_id is not None:
         stored = session.get_one(Judge, plan.judge_id)
     elif plan.draft is not None:
@@ -206,7 +215,14 @@ def _judge(session: Session, plan: Plan) -> tuple[Judge, Asking]:
         )
     else:
         raise ValueError("choose a judge")
-    return stored, asking_of(session=session, judge=stored, redact=redact)
+    return stored, asking_of(session=session, judge=stored, redaction=_redaction(session, plan))
+
+
+def _redaction(session: Session, plan: Plan) -> tuple[Pattern, ...]:
+    """What a plan takes out of texts: the list of the store, or the shipped one where the store has none."""
+    if not plan.redact:
+        return ()
+    return as_patterns(plan_queries.get_redaction(session=session)) or PATTERNS
 
 
 def _items(session: Session, plan: Plan, form: Form) -> ItemChoice:
@@ -290,7 +306,7 @@ def _options(session: Session, plan: Plan, judge: Judge, tokens: float | None) -
         "concurrency": plan.concurrency,
         "spending_limit": plan.limit,
         "batched": plan.batched,
-        "redacted": plan.redact,
+        "redaction": as_expressions(_redaction(session, plan)),
     }
     if judge.kind == JudgeKind.ANTHROPIC and plan.limit is not None and tokens is None:
         raise ValueError("a spending limit needs the tokens of a call, and they could not be counted")
@@ -359,6 +375,30 @@ def _stored_judge(session: Session, plan: Plan) -> Judge:
     if plan.draft is None:
         raise ValueError("choose a judge")
     return add_judge(session=session, spec=plan.draft.spec(session=session))
+
+
+@st.cache_data(max_entries=FEW, show_spinner=False)
+def redaction(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
+    """What is taken out of texts where a run asks for it: name, expression."""
+    with reading(cached.engine()) as session:
+        found = plan_queries.get_redaction(session=session) or as_expressions(PATTERNS)
+    return pd.DataFrame(found.items(), columns=["name", "expression"])
+
+
+def save_redaction(table: pd.DataFrame) -> None:
+    """Keep an edited `redaction` table; an empty one brings back the shipped list.
+
+    Raises:
+        ValueError: Names the pattern that cannot be read, or that is there twice.
+    """
+    rows = [(str(row["name"]).strip(), str(row.expression)) for _, row in table.fillna("").iterrows()]
+    rows = [row for row in rows if any(row)]
+    expressions = dict(rows)
+    if len(expressions) < len(rows):
+        raise ValueError("two patterns have the same name")
+    as_patterns(expressions)
+    with writing(cached.engine()) as session:
+        plan_writes.save_redaction(session=session, expressions=expressions)
 
 
 def move(run_id: int, state: RunStatus) -> None:

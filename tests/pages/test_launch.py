@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
@@ -12,6 +13,7 @@ from core.store import plan_writes, writes
 from core.store.engine import get_engine, reading
 from core.store.plan_queries import list_plans, list_schedules
 from core.store.tables import RunStatus
+from core.ui.launch import save_redaction
 from tests.judge.planning import KEY, lay_ground, plan
 from tests.judge.server import Failure, Loopback, loopback
 from tests.pages.opening import open_app
@@ -76,6 +78,36 @@ def test_redaction_is_previewed(store: Engine) -> None:
     assert not page.exception
     assert "ann0@example.org" not in page.code[1].value
     assert page.dataframe[0].value.to_numpy().tolist() == [["email", "ann0@example.org"]]
+
+
+def test_a_team_edits_what_is_taken_out_and_a_run_keeps_it(store: Engine, server: Loopback) -> None:
+    lay_ground(store, items=2)
+    with writes.writing(store) as session:
+        plan_writes.save_redaction(session=session, expressions={"number": r"candidate \d+"})
+    page = open_app("launch", redact="1", repetitions="1")
+    assert not page.exception
+    assert page.dataframe[0].value.to_numpy().tolist() == [["number", "candidate 0"]]
+    button(page, "Start")
+    with writes.writing(store) as session:
+        plan_writes.save_redaction(session=session, expressions={})
+    work(str(store.url), once=True)
+    sent = [message.user for message in server.messages()]
+    assert len(sent) == 2
+    assert all("[number 1], write to ann" in text and "candidate 0" not in text for text in sent)
+    # With no list of the team's own the shipped one is back.
+    page = open_app("launch", redact="1")
+    assert page.dataframe[0].value.to_numpy().tolist() == [["email", "ann0@example.org"]]
+
+
+def test_a_list_that_cannot_be_read_is_refused() -> None:
+    for rows, words in (
+        ([("broken", "(")], "pattern broken"),
+        ([("empty", "x*")], "matches an empty text"),
+        ([("one", "a"), ("one", "b")], "same name"),
+        ([("", "a")], "small letters"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            save_redaction(pd.DataFrame(rows, columns=["name", "expression"]))
 
 
 @pytest.mark.usefixtures("server")

@@ -4,13 +4,33 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, column, insert, select, table, text
 
+from core.judge.redact import PATTERNS, as_expressions
 from core.store import migrations, writes
-from core.store.engine import open_engine
+from core.store.engine import open_engine, reading
 from core.store.queries import get_revision, list_corpora
-from core.store.tables import Corpus
+from core.store.tables import Corpus, RunState, Schedule, utc_now
 from tests.conftest import REPO
+from tests.judge.planning import lay_ground
+from tests.store.builders import key_of
+
+_STATE = {
+    "state": "paused",
+    "batched": False,
+    "concurrency": 4,
+    "planned": 1,
+    "pilot": False,
+    "price_date": "",
+    "call_reserve": 0.0,
+    "spent": 0.0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "error": "",
+    "what_to_do": "",
+    "worker": "",
+}
+"""A row of `run_state` as the schema before the list of redaction has it."""
 
 
 def test_a_fresh_schema_has_the_tables_in_code(engine: Engine) -> None:
@@ -63,3 +83,31 @@ def test_an_up_to_date_schema_is_not_locked_by_a_long_import(engine: Engine) -> 
         assert list_corpora(session=session).empty  # it has no items yet
     with writes.writing(engine) as session:
         assert get_revision(session=session) == 1
+
+
+def test_runs_planned_before_the_list_of_redaction_keep_what_they_take_out(database_url: str) -> None:
+    engine = open_engine(database_url)
+    migrations.upgrade(engine, "0004")
+    ground = lay_ground(engine, items=1)
+    with writes.writing(engine) as session:
+        runs = [key_of(writes.add_run(session=session, judge_id=ground.judge, corpus_id=ground.corpus)) for _ in "ab"]
+        state = table("run_state", *map(column, ("run_id", "redacted", "started_at", *_STATE)))
+        for run, redacted in zip(runs, (True, False), strict=True):
+            session.execute(insert(state).values(run_id=run, redacted=redacted, started_at=utc_now(), **_STATE))
+        schedule = Schedule(
+            corpus_id=ground.corpus,
+            judge_id=ground.judge,
+            cron="0 3 * * *",
+            next_at=utc_now(),
+            options={"concurrency": 2, "redacted": True},
+        )
+        session.add(schedule)
+    migrations.upgrade(engine)
+    assert migrations.differences(engine) == []
+    with reading(engine) as session:
+        kept = {run: session.get_one(RunState, run).redaction for run in runs}
+        assert kept == {runs[0]: as_expressions(PATTERNS), runs[1]: {}}
+        assert session.get_one(RunState, runs[0]).concurrency == 4
+        options = session.scalars(select(Schedule)).one().options
+        assert options == {"concurrency": 2, "redaction": as_expressions(PATTERNS)}
+    engine.dispose()
