@@ -47,16 +47,24 @@ def choose_plan() -> Plan:
         say_empty("corpus")
     left, right = st.columns(2)
     keys = {corpus_key(row.name_, row.version): row for row in corpora.rename(columns={"name": "name_"}).itertuples()}
-    chosen = keys[
-        url.choose(left, "Corpus", "corpus", {key: f"{row.name_} v{row.version}" for key, row in keys.items()})
-    ]
+    holding = launch.judgeable_corpora(at)
+    if not holding:
+        st.info(
+            "No corpus holds a text to judge; its scores came without their texts. Bring in a file of texts first.",
+            icon=":material/info:",
+        )
+        link("datasets", "Bring in texts", icon=":material/database:")
+        st.stop()
+    usual = next(key for key, row in keys.items() if row.id == holding[0])
+    names = {key: f"{row.name_} v{row.version}" for key, row in keys.items()}
+    chosen = keys[url.choose(left, "Corpus", "corpus", names, default=usual)]
     slices = cached.slices(at, corpus_id=int(chosen.id))
     wanted = url.choose_many(left, "Slices", "slices", {name: f"{name} ({count:,})" for name, count in slices.items()})
     judges = launch.judges(at)
     by_key = {judge_key(row.fingerprint): row for _, row in judges.iterrows()}
     options = {key: judge_words(row) for key, row in by_key.items()} | {NEW: "A new judge"}
     picked = url.choose(right, "Judge", "asked", options, help="Imported judges cannot be asked again.")
-    draft = choose_draft() if picked == NEW else None
+    draft = choose_draft(int(chosen.id)) if picked == NEW else None
     judge = None if picked == NEW else by_key[picked]
     form = draft.form if draft else (Form(judge.parameters["form"]) if judge is not None else Form.SINGLE)
     columns = st.columns(4, vertical_alignment="bottom")
@@ -106,8 +114,8 @@ def choose_plan() -> Plan:
     )
 
 
-def choose_draft() -> JudgeDraft:
-    """A judge that does not exist yet."""
+def choose_draft(corpus_id: int) -> JudgeDraft:
+    """A judge that does not exist yet, for a corpus."""
     at = cached.snapshot()
     stored = rubrics.stored(at)
     if stored.empty:
@@ -115,7 +123,9 @@ def choose_draft() -> JudgeDraft:
     with st.container(border=True):
         left, right = st.columns(2)
         kind = Kind(url.choose(left, "Kind", "kind", KIND_WORDS))
-        rubric = int(url.choose(right, "Rubric", "rubric", rubrics.words(at)))
+        rubric = int(
+            url.choose(right, "Rubric", "rubric", rubrics.words(at), default=launch.usual_rubric(at, corpus_id))
+        )
         forms = {form.value: FORM_WORDS[form] for form in launch.forms_for(at, rubric)}
         form = Form(url.choose(right, "Prompt", "form", forms))
         source = None
@@ -178,7 +188,8 @@ def show_redaction(findings: tuple[tuple[str, str], ...]) -> None:
     """What is taken out of the first item's texts, and the list that says what to take out."""
     count = "1 place" if len(findings) == 1 else f"{len(findings)} places"
     with st.expander(f"Redaction: {count} in the first item's texts", icon=":material/visibility_off:"):
-        st.dataframe(pd.DataFrame(findings, columns=["kind", "taken out"]), hide_index=True)
+        if findings:
+            st.dataframe(pd.DataFrame(findings, columns=["kind", "taken out"]), hide_index=True)
         st.caption(
             "What is taken out, for every run that redacts: a name in small letters, and a regular expression as "
             "Python reads it. The first that matches at a place wins. A run keeps the list that it was launched with. "

@@ -194,6 +194,17 @@ def choose_items(*, session: Session, corpus_id: int, slices: Sequence[str] = ()
     return ItemChoice(tuple(row[0] for row in rows if row[1]), sum(not row[1] for row in rows))
 
 
+def list_judgeable_corpora(*, session: Session) -> list[int]:
+    """Ids of the corpora that hold a text to judge, newest first."""
+    texts = (
+        select(MEMBER.item_id)
+        .join(Item, ITEM.id == MEMBER.item_id)
+        .where(MEMBER.corpus_id == CORPUS.id, ITEM.candidate.is_not(None))
+    )
+    newest = select(CORPUS.id).where(texts.exists()).order_by(CORPUS.created_at.desc(), CORPUS.id.desc())
+    return [int(corpus_id) for corpus_id in session.scalars(newest)]
+
+
 def list_askable_judges(*, session: Session) -> pd.DataFrame:
     """Judges that Evenhand asks itself, newest first.
 

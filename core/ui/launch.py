@@ -116,6 +116,20 @@ def judges(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
 
 
 @st.cache_data(max_entries=FEW, show_spinner=False)
+def judgeable_corpora(at: Snapshot) -> list[int]:  # noqa: ARG001 - the key
+    """`plan_queries.list_judgeable_corpora`."""
+    with reading(cached.engine()) as session:
+        return plan_queries.list_judgeable_corpora(session=session)
+
+
+def usual_rubric(at: Snapshot, corpus_id: int) -> str | None:
+    """The rubric that the newest judge of a corpus goes by, which a new judge of it will mostly go by too."""
+    known = cached.judges(at)
+    known = known[known.corpus_id == corpus_id].sort_values("newest_run")
+    return None if known.empty else str(known.rubric_id.iloc[-1])
+
+
+@st.cache_data(max_entries=FEW, show_spinner=False)
 def replayable(at: Snapshot) -> pd.DataFrame:  # noqa: ARG001 - the key
     """`plan_queries.list_replayable`."""
     with reading(cached.engine()) as session:

@@ -126,7 +126,7 @@ def number(
         label,
         low,
         high,
-        None,
+        None if default is None else "min",
         key=_key(name),
         on_change=_publish,
         args=(name, default),

@@ -44,7 +44,9 @@ def confirm(page: Page) -> None:
 def test_a_bad_line_is_shown_set_aside_and_listed(nothing: str, page: Page) -> None:
     open_page(page, nothing)
     data = csv("a,0,j,1", "a,1,j,2", "b,zero,j,3", header="item,rep,judge,score")
-    page.locator("input[type=file]").set_input_files({"name": "small.csv", "mimeType": "text/csv", "buffer": data})
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "small.csv", "mimeType": "text/csv", "buffer": data}
+    )
     confirm(page)
     page.get_by_role("button", name="Try it without writing").click()
     await_sight(page.get_by_text("1 of 3 lines are bad"))
@@ -64,7 +66,7 @@ def test_a_bad_line_is_shown_set_aside_and_listed(nothing: str, page: Page) -> N
 @pytest.mark.skipif(not TOPICALCHAT.exists(), reason="needs the published data")
 def test_the_published_repeats_are_imported_with_their_unscored_replies_apart(nothing: str, page: Page) -> None:
     open_page(page, nothing)
-    page.locator("input[type=file]").set_input_files(TOPICALCHAT)
+    page.locator("input[type=file]").first.set_input_files(TOPICALCHAT)
     confirm(page)
     page.get_by_role("button", name="Try it without writing").click()
     await_sight(page.get_by_text("Dry run, nothing was written"))

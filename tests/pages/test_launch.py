@@ -12,11 +12,13 @@ from core.judge.worker import work
 from core.store import plan_writes, writes
 from core.store.engine import get_engine, reading
 from core.store.plan_queries import list_plans, list_schedules
+from core.store.specs import ItemSpec, content_hash
 from core.store.tables import RunStatus
 from core.ui.launch import save_redaction
 from tests.judge.planning import KEY, lay_ground, plan
 from tests.judge.server import Failure, Loopback, loopback
 from tests.pages.opening import open_app
+from tests.store.builders import add_items
 
 
 @pytest.fixture
@@ -230,3 +232,20 @@ def test_what_the_linter_finds_is_shown_for_a_new_judge(store: Engine) -> None:
     page = open_app("launch", asked="new", model="claude-test")
     assert not page.exception
     assert any("The linter names" in expander.label for expander in page.expander)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_corpus_with_texts_comes_first_and_none_with_texts_is_said(store: Engine) -> None:
+    with writes.writing(store) as session:
+        ids = add_items(session, "bare", [ItemSpec("i1", content_hash("x"))])
+        writes.add_corpus(session=session, name="bare", item_ids=ids)
+    page = open_app("launch")
+    assert not page.exception
+    assert "No corpus holds a text to judge" in page.info[0].value
+    lay_ground(store, items=2)
+    with writes.writing(store) as session:
+        ids = add_items(session, "later", [ItemSpec("i1", content_hash("y"))])
+        writes.add_corpus(session=session, name="later", item_ids=ids)
+    page = open_app("launch")
+    assert page.selectbox[0].value == "corpus@1"
+    assert {metric.label: metric.value for metric in page.metric}["Items"] == "2"
