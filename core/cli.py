@@ -17,7 +17,7 @@ from core.cli_gate import NOT_MEASURED, add_gate, add_promotion_rule, run_gate, 
 from core.cli_rubric import add_rubric_command, run_rubric
 from core.cli_worker import add_worker, run_worker
 from core.figures.words import say_estimate
-from core.ingest.load import ImportReport, Preview, plan_import, propose_levels, run_import
+from core.ingest.load import ImportReport, Preview, list_criteria, plan_import, propose_levels, run_import
 from core.ingest.mapping import Mapping
 from core.ingest.records import ImportRefused, MappingRefused, Problem
 from core.ingest.rubric_file import load_rubric
@@ -329,7 +329,7 @@ def _criteria(source: Source, mapping: Mapping, levels: dict[str, tuple[float, .
         return named or [DEFAULT_CRITERION]
     if "" not in levels:
         return named
-    return [proposal.criterion for proposal in propose_levels(source, mapping)]
+    return list(list_criteria(source, mapping))
 
 
 def _no_rubric(source: Source, mapping: Mapping) -> str:

@@ -68,10 +68,19 @@ def _objects(source: Source) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
     decoder = json.JSONDecoder(
         object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str, strict=True
     )
+    decode = decoder.raw_decode  # most lines are an object and no more, and need no further look
     line = 0
     with source.text() as file:
         try:
             for line, text in enumerate(file, start=1):
+                if text[:1] == "{" and text[-2:] == "}\n" and "\\u" not in text:
+                    try:
+                        found, end = decode(text)
+                    except (ValueError, RecursionError):
+                        end = 0
+                    if end == len(text) - 1:
+                        yield line, found
+                        continue
                 if not text.isspace():
                     yield line, _object(decoder, line, text)
         except UnicodeDecodeError as error:
