@@ -276,7 +276,8 @@ def show_winners(at: Looking) -> None:
             "notes": ["; ".join(row.kappa.estimate.notes) for row in rows.values()],
         }
     )
-    bars = slice_bars(list(rows), [row.agreement for row in rows.values()], title="Agreement with known winners")
+    title = "Agreement with known winners"
+    bars = slice_bars(list(rows), [row.agreement for row in rows.values()], title=title, rows="Verdicts")
     show_figure(bars, table, name="winner_agreement")
     show_table(table)
     st.caption("Winner A, tie or B; kappa is unweighted. Pairs without a known winner are left out.")
@@ -320,7 +321,13 @@ def _show_groups(found: Mapping[str, PositionBias], name: str, what: str, overal
             "tie shifts": [one.outcomes.count(Outcome.TIE_SHIFT) for one in found.values()],
         }
     )
-    bars = slice_bars(list(found), [one.flip_rate for one in found.values()], title="Flip rate", overall=overall)
+    bars = slice_bars(
+        list(found),
+        [one.flip_rate for one in found.values()],
+        title="Flip rate",
+        overall=overall,
+        rows=what.capitalize(),
+    )
     show_figure(bars, table, name=name)
 
 

@@ -220,15 +220,17 @@ def slice_bars(
     title: str,
     share: bool = True,
     overall: Estimate | None = None,
+    rows: str = "Slice",
 ) -> go.Figure:
-    """One bar a slice with its interval and n; a slice without a figure says why.
+    """One bar a slice, or another part, with its interval and n; a part without a figure says why.
 
     Args:
-        names: The slices.
+        names: The parts.
         estimates: The figure of each.
         title: What the figure is, with its unit.
         share: Write percentages.
-        overall: The figure over all slices, marked.
+        overall: The figure over all parts, marked.
+        rows: What the parts are.
     """
     if not names:
         return no_figure("there are no slices to compare")
@@ -253,7 +255,7 @@ def slice_bars(
     alt = "; ".join(
         f"{name}: {say_estimate(found, digits, share=share)}" for name, found in zip(names, estimates, strict=True)
     )
-    figure = new_figure(traces, x=title, y="Slice", alt=alt, height=110 + 46 * max(len(names), 2))
+    figure = new_figure(traces, x=title, y=rows, alt=alt, height=110 + 46 * max(len(names), 2))
     figure.update_layout(showlegend=False)
     figure.update_yaxes(**row_axis(labels))
     ends = [end for found in estimates for end in (found.value, *interval_ends(found.interval)) if end is not None]

@@ -43,11 +43,11 @@ _LENGTH_BINS = 8
 
 
 def outcome_bars(outcomes: Sequence[PairOutcomes], names: Sequence[str]) -> go.Figure:
-    """One bar a judge: how its pairs divide over the outcomes of judging both orders, as shares of all its pairs.
+    """How the pairs of a set of verdicts divide over the outcomes of judging both orders, one bar a set.
 
     Args:
-        outcomes: The pairs of each judge.
-        names: The judges.
+        outcomes: The pairs of each set.
+        names: The sets: a repetition, or the majority of several.
     """
     if not any(found.pairs for found in outcomes):
         return no_figure("no pair was judged in both orders")
@@ -80,7 +80,7 @@ def outcome_bars(outcomes: Sequence[PairOutcomes], names: Sequence[str]) -> go.F
         f"{name}: {say_part(found.agreeing, found.pairs)} pairs consistent"
         for name, found in zip(names, outcomes, strict=True)
     )
-    figure = new_figure(traces, x="Share of pairs", y="Judge", alt=alt, height=150 + 52 * len(outcomes))
+    figure = new_figure(traces, x="Share of pairs", y="Verdicts", alt=alt, height=150 + 52 * len(outcomes))
     figure.update_layout(barmode="stack", showlegend=True, legend={"traceorder": "normal"})
     figure.update_xaxes(tickformat=PERCENT, range=[0, 1], showgrid=True)
     figure.update_yaxes(**row_axis(labels))

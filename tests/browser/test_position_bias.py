@@ -24,3 +24,25 @@ def test_a_flipped_pair_opens_from_the_list_with_both_rationales(address: str, p
     rationales = page.get_by_text("gives a step that the")
     expect(rationales.first).to_be_visible()
     assert rationales.count() >= 2
+
+
+def test_families_are_entered_saved_and_warned_of(address: str, page: Page) -> None:
+    page.goto(f"{address}/position_bias?corpus=support-pairs@1&part=families")
+    expect(page.get_by_role("heading", name="Model families")).to_be_visible(timeout=FIRST_WAIT)
+    save = page.get_by_role("button", name="Save families")
+    expect(save).to_be_disabled()
+    table = page.locator(".st-key-families").or_(page.get_by_test_id("stDataFrame").first).first
+
+    def enter() -> None:
+        box = table.bounding_box(timeout=AT_ONCE)
+        assert box is not None
+        # third column, second row below the titles: the family of the first system
+        table.dblclick(position={"x": box["width"] - 60, "y": 87}, timeout=AT_ONCE)
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.type("sim-judge")
+        page.keyboard.press("Enter")
+
+    insist(page, enter, save.is_enabled)
+    save.click()
+    expect(page.get_by_text("assistant-a are of one family, sim-judge")).to_be_visible(timeout=WAIT)
+    expect(save).to_be_disabled()
