@@ -5,7 +5,8 @@ the session, because moving to another page clears the URL. Streamlit's own `bin
 an option there; a link should carry a key that stays the same when the label changes.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Literal, TypeVar
 
@@ -38,13 +39,14 @@ def choose(
             place.warning(f"“{chosen}” is not among the choices for {label.lower()}; showing {options[fallback]}.")
         chosen = fallback
     _set(name, chosen)
+    shown = _told_apart(options)
     getattr(place, widget)(
         label,
         keys,
-        format_func=lambda key: options.get(key, key),
+        format_func=lambda key: shown.get(key, key),
         key=_key(name),
-        on_change=_publish,
-        args=(name,),
+        on_change=_publish_one_of,
+        args=(name, keys),
         help=help,
     )
     _remember(name, chosen)
@@ -62,13 +64,14 @@ def choose_many(
     """Some of `options`; none chosen means all of them and leaves the URL clean."""
     wanted = [key for key in _read(name).split(",") if key in options]
     _set(name, wanted)
+    shown = _told_apart(options)
     place.multiselect(
         label,
         list(options),
-        format_func=lambda key: options.get(key, key),
+        format_func=lambda key: shown.get(key, key),
         key=_key(name),
-        on_change=_publish,
-        args=(name,),
+        on_change=_publish_one_of,
+        args=(name, list(options)),
         help=help,
         placeholder="All",
     )
@@ -154,6 +157,23 @@ def _read(name: str) -> str:
 
 def _set(name: str, value: object) -> None:
     st.session_state[_key(name)] = value
+
+
+def _told_apart(options: Mapping[str, str]) -> dict[str, str]:
+    """Labels that differ: Streamlit finds the option by its label, and would take one of two alike for the other."""
+    many = Counter(options.values())
+    return {key: label if many[label] == 1 else f"{label} · {key}" for key, label in options.items()}
+
+
+def _publish_one_of(name: str, keys: Sequence[str]) -> None:
+    """Publish a choice among `keys`.
+
+    Where a label changed since it was drawn, as one with a count does, the browser sends the old label back as if it
+    were a choice: that is none, and what was chosen stays.
+    """
+    value = st.session_state[_key(name)]
+    if all(part in keys for part in (value if isinstance(value, list) else [value])):
+        _publish(name)
 
 
 def _publish(name: str, default: object = "") -> None:
