@@ -106,7 +106,8 @@ def click_drawn(page: Page, place: Locator, goal: Callable[[], bool], *, above: 
     """Click in the middle of `place`, `above` pixels higher, in a chart; it hears a click only where it was hovered."""
 
     def act() -> None:
-        place.scroll_into_view_if_needed(timeout=AT_ONCE)
+        # not every Chromium scrolls to a part of a drawing
+        place.evaluate("part => (part.ownerSVGElement ?? part).scrollIntoView({block: 'center'})", timeout=AT_ONCE)
         box = place.bounding_box(timeout=AT_ONCE)
         assert box is not None
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 - above

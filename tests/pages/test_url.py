@@ -4,9 +4,9 @@ from streamlit.testing.v1 import AppTest
 
 
 def counting() -> None:
-    import streamlit as st
+    import streamlit as st  # noqa: PLC0415 - AppTest runs the function as a script
 
-    from core.ui import url
+    from core.ui import url  # noqa: PLC0415
 
     st.session_state.setdefault("labels", 0)
     options = {"a@1": f"a ({st.session_state.labels} labels)", "b@1": "b"}
@@ -15,9 +15,9 @@ def counting() -> None:
 
 
 def twins() -> None:
-    import streamlit as st
+    import streamlit as st  # noqa: PLC0415 - AppTest runs the function as a script
 
-    from core.ui import url
+    from core.ui import url  # noqa: PLC0415
 
     st.write(url.choose(st.container(), "Judge", "judge", {"1": "same words", "2": "same words", "3": "other"}))
 
