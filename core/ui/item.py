@@ -8,13 +8,18 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from core.judge.asking import FORM
+from core.judge.parse import PARSER_VERSION, parse
+from core.judge.protocol import Form
 from core.stats.dispersion import level_counts
 from core.stats.item import item_summary
+from core.store.engine import reading
 from core.store.item_reads import ItemTexts, Repetitions
 from core.store.queries import CriterionView
-from core.store.tables import Order
+from core.store.tables import Judge, Order
 from core.store.vectors import COPIED, UNSCORED, level_codes
 from core.ui import cached, url
+from core.ui.cached import FEW, Snapshot
 from core.ui.page import outcome_words, plain
 from core.ui.scope import Scope
 
@@ -79,10 +84,11 @@ def select_item(scope: Scope) -> ItemTexts:
 
 
 def list_calls(scope: Scope, item: ItemTexts) -> pd.DataFrame:
-    """Every call on the item for the scope's criterion: the columns of `queries.list_calls` and two more.
+    """Every call on the item for the scope's criterion: the columns of `queries.list_calls` and three more.
 
     outcome is "scored", "copied" or the reason why the call is unscored. counted says whether its score is in the
-    figures: a copy is not, nor is a call that was made again.
+    figures: a copy is not, nor is a call that was made again. explanation says in words what was wrong with an unscored
+    reply, where Evenhand read it itself.
     """
     calls = cached.item_calls(scope.at, item_id=item.id, runs=_runs(scope), criterion_id=scope.criterion.id)
     place = ["run_id", "repetition", "slot_order"]
@@ -98,7 +104,29 @@ def list_calls(scope: Scope, item: ItemTexts) -> pd.DataFrame:
         [key in copies for key in zip(*(calls[name] for name in place), strict=True)], index=calls.index, dtype=bool
     )
     outcome = calls.unscored.fillna("scored").mask(copied, "copied")
-    return calls.assign(outcome=outcome, counted=last & (outcome == "scored"))
+    return calls.assign(outcome=outcome, counted=last & (outcome == "scored"), explanation=_explanations(scope, calls))
+
+
+def _explanations(scope: Scope, calls: pd.DataFrame) -> list[str]:
+    form = _reading_form(scope.at, scope.judge_id)
+    if form is None:
+        return [""] * len(calls)
+    criteria = cached.criteria(scope.at, rubric_id=scope.criterion.rubric_id)
+    explained = []
+    for call in calls.itertuples():
+        found = parse(call.raw_reply, criteria, form, call.stop_reason) if _given(call.raw_reply) else None
+        explained.append(found.detail if found and found.reason == call.unscored else "")
+    return explained
+
+
+@st.cache_data(max_entries=FEW, show_spinner=False)
+def _reading_form(at: Snapshot, judge_id: int) -> Form | None:  # noqa: ARG001 - the key
+    """How replies of a judge are read; None where another program, or another version of the parser, read them."""
+    with reading(cached.engine()) as session:
+        judge = session.get(Judge, judge_id)
+        if judge is None or judge.parser_version != PARSER_VERSION:
+            return None
+        return Form(judge.parameters[FORM])
 
 
 def list_vectors(scope: Scope, item: ItemTexts, criterion: CriterionView) -> list[Vector]:
@@ -145,6 +173,8 @@ def show_call(call: Any, *, passes: bool | None) -> None:
     with st.container(border=True, width=CARD_WIDTH):
         st.caption(" · ".join(filter(None, [f"run {call.run_id} · repetition {call.repetition}", attempt, order])))
         st.markdown(_verdict(call, passes))
+        if call.explanation:
+            st.caption(plain(f"Why: {call.explanation}."))
         if call.outcome == "copied":
             st.caption("The reply carries the id of an earlier one, so it counts once, there.")
         elif call.outcome == "scored" and not call.counted:

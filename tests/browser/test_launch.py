@@ -17,7 +17,7 @@ from core.ui.launch import FRESH
 from tests.browser.serving import PATIENCE, insist, rest, serve
 from tests.conftest import REPO
 from tests.judge.planning import KEY, lay_ground
-from tests.judge.server import Loopback, loopback
+from tests.judge.server import Failure, Loopback, loopback
 
 MOST = 2 * PATIENCE * 1000
 
@@ -57,6 +57,29 @@ def test_a_run_of_twenty_items_goes_to_its_end(engine: Engine, dashboard: str, p
     page.get_by_role("link", name="What its scores say").click()
     expect(page.get_by_text("100 calls attempted").first).to_be_visible(timeout=MOST)
     assert "/dispersion" in page.url
+
+
+def test_the_key_stands_in_no_file_page_or_export(
+    engine: Engine, dashboard: str, page: Page, server: Loopback, tmp_path: Path
+) -> None:
+    lay_ground(engine, items=3)
+    server.next(Failure(429, f"slow down, {KEY}"))
+    page.goto(f"{dashboard}/launch")
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("15 of 15 calls recorded")).to_be_visible(timeout=MOST)
+    page.get_by_text("Attempts that failed: 1").click()
+    expect(page.get_by_text("Errors that may pass")).to_be_visible(timeout=MOST)
+    assert KEY not in page.content()
+    page.goto(f"{dashboard}/datasets")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download scores as CSV").click(timeout=MOST)
+    exported = Path(download.value.path()).read_text()
+    assert exported.count("\n") == 31  # a header, and 15 calls with two criteria each
+    assert KEY not in exported
+    assert any(KEY in value for value in server.messages()[0].headers.values())
+    files = [path for path in tmp_path.rglob("launch.db*") if path.is_file()]
+    assert {"launch.db", "launch.db.worker.log"} <= {path.name for path in files}
+    assert not [path.name for path in files if KEY.encode() in path.read_bytes()]
 
 
 def test_own_texts_are_judged_by_an_own_rubric(dashboard: str, page: Page, server: Loopback) -> None:

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from sqlmodel import Session
 
+from core.judge.worker import work
 from core.stats.gate import flip_probability
 from core.store.engine import get_engine
 from core.store.queries import find_item, list_calls, list_criteria, list_judges, list_runs
+from tests.judge.planning import KEY, lay_ground, plan
+from tests.judge.server import Answer, loopback
 from tests.pages.opening import open_app
 
 LINK = {"corpus": "support-answers@1", "criterion": "helpfulness", "gate": "4"}
@@ -75,3 +78,18 @@ def test_calls_without_a_score_can_be_shown_alone_with_their_reason() -> None:
             break
     assert badges
     assert not any("**Score" in element.value for element in test.main.markdown)
+
+
+def test_what_was_wrong_with_a_reply_is_said_in_words(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = get_engine(f"sqlite:///{empty}")
+    run = plan(store, lay_ground(store, items=1), repetitions=2)
+    with loopback() as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        server.next(Answer('{"rationale": "Fine.", "tone": "4", "facts": 3}'), Answer('{"rationale": "Fine."}'))
+        work(str(store.url), once=True)
+    page = open_app("item", runs=str(run))
+    assert not page.exception
+    said = " ".join(caption.value for caption in page.caption).replace("\\", "")
+    assert 'Why: tone is "4", a string; an integer in 1..3 is needed.' in said
+    assert "Why: no score for tone, facts." in said
