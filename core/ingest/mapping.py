@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -21,8 +22,11 @@ OK = "ok"
 JOINER = " · "
 """Stands between the values of several columns that feed one role."""
 
+LABEL_JOINER = "\x1f"
+"""Stands between the labels of several columns, each of which is a rater."""
+
 JOINABLE = ("item", "judge", "prompt_version", "criterion", "slice", "system", "system_b")
-"""Roles that several columns may feed together."""
+"""Roles that several columns may feed together; of `label` each column is a rater of its own."""
 
 _OF_SCORES = ("judge", "model", "criterion", "repetition", "status", "rationale")
 """Roles that mean nothing in a file of texts alone: with them, a score column was probably missed."""
@@ -110,6 +114,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "created_at": ("created_at", "timestamp", "created", "judged_at"),
 }
 
+_RATER_COLUMN = re.compile(r"(human|annotator|rater|labell?er|expert|grader|label)_?([0-9]+|[a-e])")
+
 
 @dataclass(frozen=True)
 class Mapping:
@@ -140,8 +146,12 @@ class Mapping:
             if role not in ROLES:
                 raise MappingRefused(f"{role} is no role; the roles are {', '.join(ROLES)}")
         for role, names in self.columns.items():
-            if len(names) > 1 and role not in JOINABLE:
+            if len(names) > 1 and role not in (*JOINABLE, "label"):
                 raise MappingRefused(f"{role} takes one column, not {', '.join(names)}")
+        if self.raters and (self.has("rater") or self.has("label_reason")):
+            raise MappingRefused(
+                f"each of {', '.join(self.raters)} is a rater, so no column can say rater or label_reason"
+            )
         _check_meanings("status", self.statuses, (OK, *Unscored))
         _check_meanings("order", self.orders, (Order.AB, Order.BA))
 
@@ -170,6 +180,12 @@ class Mapping:
         return bool(self.columns.get(role) or self.constants.get(role))
 
     @property
+    def raters(self) -> tuple[str, ...]:
+        """The columns that each hold the labels of one rater; empty where one column holds all labels."""
+        names = self.columns.get("label", ())
+        return names if len(names) > 1 else ()
+
+    @property
     def texts_only(self) -> bool:
         """Whether the file brings texts to judge, and neither scores nor labels."""
         return not (self.has("score") or self.has("label"))
@@ -181,7 +197,7 @@ class Mapping:
         """
         place = {name: position for position, name in enumerate(header)}
         extras = ["", *self.constants.values()]
-        joins: list[tuple[int, ...]] = []
+        joins: list[tuple[Callable[[Iterable[str]], str], tuple[int, ...]]] = []
         wanted: list[int] = []
         for role in ROLES:
             names = self.columns.get(role, ())
@@ -189,7 +205,8 @@ class Mapping:
                 wanted.append(place[names[0]])
             elif names:
                 wanted.append(len(header) + len(extras) + len(joins))
-                joins.append(tuple(place[name] for name in names))
+                join = _join_labels if role == "label" else _join_parts
+                joins.append((join, tuple(place[name] for name in names)))
             elif role in self.constants:
                 wanted.append(len(header) + 1 + list(self.constants).index(role))
             else:
@@ -198,7 +215,7 @@ class Mapping:
 
         def joined(values: list[str]) -> tuple[str, ...]:
             values += extras
-            values += [JOINER.join(values[position].strip() for position in parts) for parts in joins]
+            values += [join(values[position] for position in parts) for join, parts in joins]
             return pick(values)
 
         def single(values: list[str]) -> tuple[str, ...]:
@@ -209,7 +226,12 @@ class Mapping:
 
     def lines(self) -> list[str]:
         """The mapping in words, one line a role, for a person to confirm."""
-        shown = [f"{role} = {JOINER.join(names)}" for role, names in self.columns.items()]
+        shown = [
+            f"{role} = {', '.join(names)}, each a rater"
+            if role == "label" and self.raters
+            else f"{role} = {JOINER.join(names)}"
+            for role, names in self.columns.items()
+        ]
         shown += [f"{role} = {text!r} on every line" for role, text in self.constants.items()]
         shown += [f"value {word!r} = {number:g}" for word, number in self.values.items()]
         shown += [f"status {word!r} = {meaning}" for word, meaning in self.statuses.items()]
@@ -241,6 +263,15 @@ class Mapping:
         return cls(columns, constants, values, statuses, orders, bool(stored.get("by_candidate", False)))
 
 
+def _join_parts(texts: Iterable[str]) -> str:
+    return JOINER.join(text.strip() for text in texts)
+
+
+def _join_labels(texts: Iterable[str]) -> str:
+    """Labels of several columns; what stands between them is white space, so that no label can hold it."""
+    return LABEL_JOINER.join(" ".join(text.split()) for text in texts)
+
+
 def _check_meanings(kind: str, words: AnyMapping[str, str], allowed: Sequence[str]) -> None:
     for word, meaning in words.items():
         if meaning not in allowed:
@@ -260,6 +291,9 @@ def guess(header: Sequence[str], sample: Sequence[Sequence[str]] = ()) -> Mappin
         found = next((free.pop(name) for name in names if name in free), None)
         if found:
             columns[role] = (found,)
+    raters = tuple(name for name in header if _RATER_COLUMN.fullmatch(_plain(name)))
+    if len(raters) > 1 and not {"label", "rater", "label_reason"} & columns.keys():
+        columns["label"] = raters
     mapping = Mapping(columns)
     mapping = _systems_of_a_pair(mapping, header, sample)
     mapping = _words_for_two(mapping, header, sample)

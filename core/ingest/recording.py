@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlmodel import Session
 
-from core.ingest.mapping import JOINER, ORDER_WORDS, Mapping
+from core.ingest.mapping import JOINER, LABEL_JOINER, ORDER_WORDS, Mapping
 from core.ingest.records import LineRefused, Problem, Record, shorten
 from core.ingest.rubrics import DEFAULT_CRITERION
 from core.ingest.scoring import Criterion, ScoreReader, known_words, number
@@ -137,6 +137,13 @@ class _KnownLabel(NamedTuple):
     line: int
 
 
+class _ReadLabel(NamedTuple):
+    rater: str
+    text: str
+    value: float
+    column: str
+
+
 class Importer:
     """Takes records one at a time and stores them.
 
@@ -174,7 +181,7 @@ class Importer:
         self._single = next(iter(criteria.values())) if len(criteria) == 1 else criteria.get(DEFAULT_CRITERION)
         self._parted = mapping.has("criterion") and len(criteria) > 1
         self._has_scores = mapping.has("score")
-        self._has_labels = mapping.has("label")
+        self._raters = mapping.raters
         self._counted = "repetition" not in mapping.columns
         self._pair = any(map(mapping.has, ("order", "system_b", "candidate_b")))
         self._orders = known_words(ORDER_WORDS, mapping.orders)
@@ -202,13 +209,13 @@ class Importer:
             LineRefused: Says what is wrong with it.
         """
         criterion = self._by_text.get(record.criterion) or self._criterion(record.criterion)
-        label = self.scores.label(criterion, record.label) if record.label.strip() else None
+        labels = self._read_labels(record, criterion) if record.label.strip() else ()
         if not self._has_scores:
-            if label is None:
-                raise LineRefused("label", record.label, "is empty")
+            if not labels:
+                raise LineRefused("label", "", "is empty")
             item_id = self._item(record).id
-            self._refuse_contradiction(record, item_id, criterion, label)
-            self._keep_label(record, item_id, criterion, label)
+            self._refuse_contradiction(labels, item_id, criterion)
+            self._keep_labels(labels, record, item_id, criterion)
             return
         order = self._order(record.order)
         repetition = None if self._counted else self._repetition(record.repetition)
@@ -218,14 +225,12 @@ class Importer:
         if run is None:
             self._refuse_nameless(record)
         item_id = self._item(record).id
-        if label is not None:
-            self._refuse_contradiction(record, item_id, criterion, label)
+        self._refuse_contradiction(labels, item_id, criterion)
         if run is None:
             run = self._open_run(record)
         group = self._group(run, criterion, order, item_id)
         repetition = self._place(group, criterion, repetition, record)
-        if label is not None:
-            self._keep_label(record, item_id, criterion, label)
+        self._keep_labels(labels, record, item_id, criterion)
         call = CallRow(
             item_id,
             repetition,
@@ -429,20 +434,34 @@ class Importer:
         lines[repetition] = record.line
         return repetition
 
-    def _refuse_contradiction(self, record: Record, item_id: int, criterion: Criterion, value: float) -> None:
-        known = self._labels.get((item_id, criterion.id, record.rater.strip()))
-        if known is not None and known.value != value:
-            raise LineRefused(
-                "label", record.label, f"contradicts {known.value:g} on line {known.line}, same item and rater"
-            )
+    def _read_labels(self, record: Record, criterion: Criterion) -> tuple["_ReadLabel", ...]:
+        if not self._raters:
+            value = self.scores.label(criterion, record.label)
+            return (_ReadLabel(record.rater.strip(), record.label, value, "label"),)
+        found = []
+        for column, text in zip(self._raters, record.label.split(LABEL_JOINER), strict=True):
+            if text:
+                try:
+                    found.append(_ReadLabel(column, text, self.scores.label(criterion, text), column))
+                except LineRefused as refusal:
+                    raise LineRefused(column, text, refusal.reason) from refusal
+        return tuple(found)
 
-    def _keep_label(self, record: Record, item_id: int, criterion: Criterion, value: float) -> None:
-        key = (item_id, criterion.id, record.rater.strip())
-        if key in self._labels:
-            return
-        self._labels[key] = _KnownLabel(value, record.line)
-        raw = record.label if number(record.label) is None else None
-        self.label_rows.append(LabelRow(*key[:2], value, key[2], raw, record.label_reason or None))
+    def _refuse_contradiction(self, labels: Iterable["_ReadLabel"], item_id: int, criterion: Criterion) -> None:
+        for label in labels:
+            known = self._labels.get((item_id, criterion.id, label.rater))
+            if known is not None and known.value != label.value:
+                raise LineRefused(
+                    label.column, label.text, f"contradicts {known.value:g} on line {known.line}, same item and rater"
+                )
+
+    def _keep_labels(self, labels: Iterable["_ReadLabel"], record: Record, item_id: int, criterion: Criterion) -> None:
+        for label in labels:
+            key = (item_id, criterion.id, label.rater)
+            if key not in self._labels:
+                self._labels[key] = _KnownLabel(label.value, record.line)
+                raw = label.text if number(label.text) is None else None
+                self.label_rows.append(LabelRow(*key[:2], label.value, label.rater, raw, record.label_reason or None))
 
     def _refuse_nameless(self, record: Record) -> None:
         if not record.judge.strip() and not record.model.strip():

@@ -12,7 +12,7 @@ from math import isfinite
 
 from sqlmodel import Session, col, select
 
-from core.ingest.mapping import OK, STATUS_WORDS, Mapping
+from core.ingest.mapping import LABEL_JOINER, OK, STATUS_WORDS, Mapping
 from core.ingest.records import ImportRefused, Problem, Record
 from core.ingest.scoring import canonical, known_words, number
 from core.store.label_queries import get_rubric_spec
@@ -66,8 +66,10 @@ def propose(records: Iterable[Record | Problem], mapping: Mapping) -> tuple[Prop
     criteria: dict[str, Counter[str]] = {}
     for (criterion, text, status), rows in counts.items():
         values = criteria.setdefault(criterion.strip() or DEFAULT_CRITERION, Counter())
-        if statuses.get(status.strip().casefold()) == OK and text.strip():
-            values[text.strip()] += rows
+        if statuses.get(status.strip().casefold()) == OK:
+            for part in [text] if scored else text.split(LABEL_JOINER):
+                if part.strip():
+                    values[part.strip()] += rows
     return tuple(_proposal(key, values, mapping) for key, values in criteria.items())
 
 

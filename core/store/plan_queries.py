@@ -350,7 +350,7 @@ def list_batch_calls(*, session: Session, batch_id: int) -> dict[int, int]:
 def get_redaction(*, session: Session) -> dict[str, str]:
     """The team's own list of what runs may take out of texts, expressions by name; empty where there is none."""
     pattern = RedactionPattern.__table__.c
-    return dict(session.execute(select(pattern.name, pattern.expression).order_by(pattern.place)).tuples().all())
+    return dict(session.execute(select(pattern.name, pattern.expression).order_by(pattern.place)).all())
 
 
 def list_schedules(*, session: Session) -> pd.DataFrame:

@@ -180,5 +180,5 @@ def _tokens(session: Session, run_ids: Sequence[int], item_ids: NDArray[np.int64
         .where(CALL.run_id.in_(run_ids), CALL.output_tokens.is_not(None))
         .group_by(CALL.item_id)
     )
-    means = dict(session.execute(query).tuples().all())
+    means = dict(session.execute(query).all())
     return np.array([float(means.get(item, np.nan)) for item in item_ids.tolist()])
