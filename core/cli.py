@@ -19,7 +19,7 @@ from core.cli_worker import add_worker, run_worker
 from core.figures.words import say_estimate
 from core.ingest.load import ImportReport, Preview, list_criteria, plan_import, propose_levels, run_import
 from core.ingest.mapping import Mapping
-from core.ingest.records import ImportRefused, MappingRefused, Problem
+from core.ingest.records import CriterionMissed, ImportRefused, MappingRefused, Problem
 from core.ingest.rubric_file import load_rubric
 from core.ingest.rubrics import DEFAULT_CRITERION, from_levels, get_rubric, parse_levels
 from core.ingest.scoring import number
@@ -36,6 +36,7 @@ DONE, REFUSED, USAGE = 0, 1, 2
 LIMITS = Limits()
 
 _SHOWN = 20
+_FIRST_ROWS = 5_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -92,10 +93,27 @@ def import_file(given: argparse.Namespace) -> int:
     mapping = _with_options(preview.mapping, given)
     _show_mapping(preview, mapping)
     _confirm(preview, given)
-    rubric = _rubric(engine, source, mapping, given)
     try:
+        report = _carry_out(engine, source, mapping, given)
+    except MappingRefused as error:
+        raise UsageError(str(error)) from error
+    except ImportRefused as refusal:
+        print(f"Nothing was imported: {refusal}", file=sys.stderr)
+        return REFUSED
+    for line in _refusal_lines(report) if report.refused else report_lines(report, dry_run=given.dry_run):
+        print(line)
+    return REFUSED if report.refused else DONE
+
+
+def _carry_out(engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace) -> ImportReport:
+    """The import. Where levels hold for all criteria, the first rows are taken to name them: a file is read once.
+
+    Should a later row name another one, the import begins again with the criteria of the whole file.
+    """
+
+    def attempt(rubric: RubricSpec | None, *, all_criteria: bool) -> ImportReport:
         with _rejects(given.rejects) as on_problem:
-            report = run_import(
+            return run_import(
                 engine,
                 source,
                 mapping=mapping,
@@ -105,16 +123,15 @@ def import_file(given: argparse.Namespace) -> int:
                 policy=given.policy,
                 set_aside=given.set_aside,
                 dry_run=given.dry_run,
+                all_criteria=all_criteria,
                 on_problem=on_problem,
             )
-    except MappingRefused as error:
-        raise UsageError(str(error)) from error
-    except ImportRefused as refusal:
-        print(f"Nothing was imported: {refusal}", file=sys.stderr)
-        return REFUSED
-    for line in _refusal_lines(report) if report.refused else report_lines(report, dry_run=given.dry_run):
-        print(line)
-    return REFUSED if report.refused else DONE
+
+    first = _FIRST_ROWS if _levels_for_all(mapping, given) else None
+    try:
+        return attempt(_rubric(engine, source, mapping, given, first), all_criteria=first is None)
+    except CriterionMissed:
+        return attempt(_rubric(engine, source, mapping, given, None), all_criteria=True)
 
 
 def report(given: argparse.Namespace) -> int:
@@ -283,8 +300,15 @@ def _confirm(preview: Preview, given: argparse.Namespace) -> None:
         raise UsageError("not confirmed; nothing was written")
 
 
-def _rubric(engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace) -> RubricSpec | None:
-    """The rubric of the file's scores and labels; None for a file of texts alone."""
+def _levels_for_all(mapping: Mapping, given: argparse.Namespace) -> bool:
+    """Whether levels are given once for all the criteria of a column."""
+    return "criterion" in mapping.columns and any(not key for key, _ in map(_by_criterion, given.levels))
+
+
+def _rubric(
+    engine: Engine, source: Source, mapping: Mapping, given: argparse.Namespace, first: int | None
+) -> RubricSpec | None:
+    """The rubric of the file's scores and labels, by its first rows or all; None for a file of texts alone."""
     if mapping.texts_only:
         if given.rubric or given.levels or given.gate:
             raise UsageError(
@@ -301,7 +325,7 @@ def _rubric(engine: Engine, source: Source, mapping: Mapping, given: argparse.Na
     if not levels:
         raise UsageError(_no_rubric(source, mapping))
     try:
-        return from_levels(given.corpus or source.stem, _criteria(source, mapping, levels), levels, gates)
+        return from_levels(given.corpus or source.stem, _criteria(source, mapping, levels, first), levels, gates)
     except ImportRefused as error:
         raise UsageError(str(error)) from error
 
@@ -320,7 +344,7 @@ def _named_rubric(engine: Engine, name: str) -> RubricSpec:
     return stored
 
 
-def _criteria(source: Source, mapping: Mapping, levels: dict[str, tuple[float, ...]]) -> list[str]:
+def _criteria(source: Source, mapping: Mapping, levels: dict[str, tuple[float, ...]], first: int | None) -> list[str]:
     """The criteria of the rubric: those named, and those of the file where levels are given for all."""
     named = [key for key in levels if key]
     if mapping.constants.get("criterion"):
@@ -329,7 +353,7 @@ def _criteria(source: Source, mapping: Mapping, levels: dict[str, tuple[float, .
         return named or [DEFAULT_CRITERION]
     if "" not in levels:
         return named
-    return list(list_criteria(source, mapping))
+    return list(list_criteria(source, mapping, first))
 
 
 def _no_rubric(source: Source, mapping: Mapping) -> str:

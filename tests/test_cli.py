@@ -187,3 +187,18 @@ def test_migrate_and_version(store: str, capsys: pytest.CaptureFixture[str]) -> 
         cli.main(["--version"])
     assert stop.value.code == 0
     assert re.search(r"evenhand \S+", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("late", "expected"), [("facts", ["facts", "tone"]), ("", ["overall", "tone"])])
+def test_a_criterion_that_only_a_late_row_names_is_a_criterion(
+    late: str, expected: list[str], tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "_FIRST_ROWS", 3)
+    path = tmp_path / "long.csv"
+    lines = [f"i{place},tone,j,3" for place in range(5)] + [f"i0,{late},j,1", "i1,tone,k,9"]
+    path.write_text("item_id,criterion,judge,score\n" + "\n".join(lines) + "\n")
+    rejects = tmp_path / "rejects.csv"
+    assert cli.main(["import", str(path), *SCALE, "--yes", "--rejects", str(rejects)]) == cli.DONE
+    engine = get_engine(store)
+    assert [key for (key,) in rows(engine, "SELECT key FROM criterion ORDER BY key")] == expected
+    assert (count(engine, "rubric"), count(engine, "score"), count(engine, "import_file")) == (1, 7, 1)

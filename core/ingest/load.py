@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import itemgetter
 from time import perf_counter
 
@@ -150,8 +151,8 @@ def propose_levels(source: Source, mapping: Mapping) -> tuple[Proposal, ...]:
     return propose(reader.records(mapping), mapping)
 
 
-def list_criteria(source: Source, mapping: Mapping) -> tuple[str, ...]:
-    """Keys of the criteria that the whole file names, in order of first appearance; cheaper than `propose_levels`.
+def list_criteria(source: Source, mapping: Mapping, first: int | None = None) -> tuple[str, ...]:
+    """Keys of the criteria that the file, or its first rows, names, in order of first appearance.
 
     Raises:
         ImportRefused: When the file cannot be read, or the mapping does not fit.
@@ -160,7 +161,7 @@ def list_criteria(source: Source, mapping: Mapping) -> tuple[str, ...]:
     mapping.check(reader.header)
     places = [reader.header.index(name) for name in mapping.columns["criterion"]]
     pick = itemgetter(*places)
-    found = dict.fromkeys(pick(row[1]) for row in reader.rows() if type(row) is tuple)
+    found = dict.fromkeys(pick(row[1]) for row in islice(reader.rows(), first) if type(row) is tuple)
     keys = (key.strip() if isinstance(key, str) else JOINER.join(map(str.strip, key)) for key in found)
     return tuple(dict.fromkeys(key or DEFAULT_CRITERION for key in keys))
 
@@ -177,6 +178,7 @@ def run_import(
     set_aside: bool = False,
     dry_run: bool = False,
     simulated: bool = False,
+    all_criteria: bool = True,
     on_problem: Callable[[Problem], None] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> ImportReport:
@@ -196,12 +198,14 @@ def run_import(
         set_aside: Whether bad lines may be left out.
         dry_run: Do everything, then undo it.
         simulated: Whether the file is generated; marked so wherever it shows.
+        all_criteria: Whether the rubric has all the criteria there are; otherwise another one undoes the import.
         on_problem: Called with every bad line.
         on_rows: Called now and then with the number of records read so far; what it raises undoes the import.
 
     Raises:
         AlreadyImported: When the same content was imported before.
         MappingRefused: When the mapping does not fit the columns, or nothing names the judge.
+        CriterionMissed: Without `all_criteria`, when the file names a criterion that the rubric has not.
         ImportRefused: When the file as a whole cannot be imported, or its scores or labels have no rubric.
     """
     began = perf_counter()
@@ -226,6 +230,7 @@ def run_import(
                 criteria=_criteria(session, rubric, stored) if rubric and stored else {},
                 collection=corpus or source.stem,
                 simulated=simulated,
+                all_criteria=all_criteria,
             )
             book = SetAsideBook(session, file) if set_aside else None
             problems = Problems(mapping, [call for call in (on_problem, book and book.add) if call])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from core.ingest.mapping import JOINER, LABEL_JOINER, ORDER_WORDS, Mapping
-from core.ingest.records import LineRefused, Problem, Record, shorten
+from core.ingest.records import CriterionMissed, LineRefused, Problem, Record, shorten
 from core.ingest.rubrics import DEFAULT_CRITERION
 from core.ingest.scoring import Criterion, ScoreReader, known_words, number
 from core.store import writes
@@ -157,6 +157,7 @@ class Importer:
         criteria: Its criteria by key.
         collection: Name of the corpus.
         simulated: Whether the file is generated.
+        all_criteria: Whether a line with another criterion is bad; otherwise it raises `CriterionMissed`.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class Importer:
         criteria: dict[str, Criterion],
         collection: str,
         simulated: bool,
+        all_criteria: bool = True,
     ) -> None:
         self._session = session
         self._mapping = mapping
@@ -182,6 +184,7 @@ class Importer:
         self._parted = mapping.has("criterion") and len(criteria) > 1
         self._has_scores = mapping.has("score")
         self._raters = mapping.raters
+        self._all_criteria = all_criteria
         self._counted = "repetition" not in mapping.columns
         self._pair = any(map(mapping.has, ("order", "system_b", "candidate_b")))
         self._orders = known_words(ORDER_WORDS, mapping.orders)
@@ -307,6 +310,8 @@ class Importer:
     def _criterion(self, text: str) -> Criterion:
         key = text.strip()
         criterion = self._by_text.get(key) if key else self._single
+        if not self._all_criteria and (key or DEFAULT_CRITERION) not in self._by_text:
+            raise CriterionMissed(f"criterion {key or DEFAULT_CRITERION} was not among the first rows")
         if criterion is None:
             known = ", ".join(sorted({known.key for known in self._by_text.values()}))
             raise LineRefused("criterion", text, f"is no criterion of the rubric, which has {known}")

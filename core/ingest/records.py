@@ -12,6 +12,10 @@ class AlreadyImported(ImportRefused):
     """The same bytes were imported before."""
 
 
+class CriterionMissed(ImportRefused):
+    """A criterion that the first rows did not name, met while the rubric was made of those: begin again."""
+
+
 class MappingRefused(ImportRefused):
     """A mapping that means nothing or does not fit the file's columns."""
 
