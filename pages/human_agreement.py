@@ -33,7 +33,6 @@ from core.ui.page import download, open_page, plain, say_outcomes, say_scope, sh
 from core.ui.scope import select_scope
 
 QUESTION = "Does the judge decide as people do, and where does it pass what they would fail?"
-MATRIX = "agreement_matrix"
 OUTCOME_BOXES = {Outcome.TRUSTED: st.success, Outcome.NOT_TRUSTED: st.error, Outcome.INCONCLUSIVE: st.warning}
 
 
@@ -138,14 +137,11 @@ def show_matrix(shown: Comparison) -> None:
         table, names = measured.table, [f"{level:g}" for level in levels]
         members = list(np.eye(len(levels), dtype=bool))
     figure = confusion_matrix(table, names, shares="row" if shares == "row" else "column")
-    st.plotly_chart(figure, key=MATRIX, on_select=_cell_clicked, config={"displaylogo": False})
     if measured.calls > measured.items:
         st.caption(f"Counts are calls: {measured.calls:,} on {measured.items:,} items.")
-    with st.expander("Table and download"):
-        flat = pd.DataFrame(table, columns=[f"judge {name}" for name in names])
-        flat.insert(0, "people", names)
-        st.dataframe(flat, hide_index=True)
-        download(flat, name="confusion_matrix")
+    flat = pd.DataFrame(table, columns=[f"judge {name}" for name in names])
+    flat.insert(0, "people", names)
+    show_figure(figure, flat, name="confusion_matrix", on_click=lambda cell: url.publish(cell="{}-{}".format(*cell)))
     cells = {
         f"{row}-{column}": f"people {names[row]}, judge {names[column]}: {table[row, column]:,}"
         for row in range(len(names))
@@ -155,14 +151,6 @@ def show_matrix(shown: Comparison) -> None:
     row, column = map(int, cell.split("-"))
     positions = cell_positions(shown.found, members[row], members[column])
     show_items(shown, agreement.error_table(shown, positions, said_at=members[column]), "cell_items")
-
-
-def _cell_clicked() -> None:
-    """Put the clicked cell into the URL; Streamlit hands a point's data over as a list or as a numbered mapping."""
-    points = st.session_state[MATRIX].selection.points
-    if points and (cell := points[0].get("customdata")):
-        row, column = cell.values() if isinstance(cell, dict) else cell
-        url.publish(cell=f"{row}-{column}")
 
 
 def show_parts(shown: Comparison) -> None:

@@ -1,6 +1,6 @@
 """The parts every page is made of: its opening, its denominators, figures with their table and download."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -141,7 +141,7 @@ def show_figure(
     *,
     name: str,
     key: str | None = None,
-    on_click: Callable[[Any], None] | None = None,
+    on_click: Callable[[tuple[int, ...]], None] | None = None,
 ) -> None:
     """A figure with the table behind it and its CSV download.
 
@@ -171,9 +171,8 @@ def show_clickable(figure: go.Figure, *, key: str) -> int | None:
     event = st.plotly_chart(
         figure, key=key, config=_CHART, alt=_alt(figure), on_select="rerun", selection_mode="points"
     )
-    points = event.selection.points
-    carried = points[0].get("customdata") if points else None
-    return None if carried is None else int(np.ravel(carried)[0])
+    carried = _carried(event.selection.points)
+    return carried[0] if carried else None
 
 
 def _alt(figure: go.Figure) -> str | None:
@@ -226,11 +225,18 @@ def open_item(scope: Scope, key: str) -> None:
     st.switch_page("pages/item.py", query_params=scope.address(item=key))
 
 
-def _pass_click(chart: str, on_click: Callable[[Any], None]) -> None:
+def _pass_click(chart: str, on_click: Callable[[tuple[int, ...]], None]) -> None:
     """Hand on the customdata of the point that was clicked; taking a selection back hands on nothing."""
-    points = st.session_state[chart].selection.points
-    if points and points[0].get("customdata") is not None:
-        on_click(points[0]["customdata"])
+    if carried := _carried(st.session_state[chart].selection.points):
+        on_click(carried)
+
+
+def _carried(points: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The customdata of the first point; a row of several numbers comes from the browser as a numbered mapping."""
+    found = points[0].get("customdata") if points else None
+    if found is None:
+        return ()
+    return tuple(int(part) for part in np.ravel(list(found.values()) if isinstance(found, Mapping) else found))
 
 
 def _say_cut(table: pd.DataFrame) -> None:

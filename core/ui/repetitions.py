@@ -1,7 +1,6 @@
 """Repetitions as a page names them, and the choice of two in the URL."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -46,12 +45,12 @@ def choose_pair(scope: Scope, pairs: RunPairs, shares: Floats) -> tuple[int, int
     return chosen[0], chosen[1]
 
 
-def pick_pair(scope: Scope) -> Callable[[Any], None]:
+def pick_pair(scope: Scope) -> Callable[[tuple[int, ...]], None]:
     """What a click on a pair of columns does: it becomes the chosen pair."""
     keys = _keys(scope)
 
-    def pick(pair: Any) -> None:
-        first, second = (int(column) for column in np.ravel(pair)[:2])
+    def pick(pair: tuple[int, ...]) -> None:
+        first, second = pair
         if first != second:
             url.publish(**{FIRST: keys[first], SECOND: keys[second]})
 

@@ -25,6 +25,10 @@ AT_ONCE = 5_000
 STILL = 4
 """So many looks in a row must find a page of the same height."""
 
+_TO_THE_MIDDLE = """part => document.querySelector("[data-testid=stMain]").scrollBy(
+    0, part.getBoundingClientRect().top - innerHeight / 2)"""
+"""Not every Chromium scrolls to a part of a drawing by itself."""
+
 
 @contextmanager
 def serve(store: Path, **environment: str) -> Iterator[str]:
@@ -106,8 +110,7 @@ def click_drawn(page: Page, place: Locator, goal: Callable[[], bool], *, above: 
     """Click in the middle of `place`, `above` pixels higher, in a chart; it hears a click only where it was hovered."""
 
     def act() -> None:
-        # not every Chromium scrolls to a part of a drawing
-        place.evaluate("part => (part.ownerSVGElement ?? part).scrollIntoView({block: 'center'})", timeout=AT_ONCE)
+        place.evaluate(_TO_THE_MIDDLE, timeout=AT_ONCE)
         box = place.bounding_box(timeout=AT_ONCE)
         assert box is not None
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 - above

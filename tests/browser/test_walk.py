@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, Position, expect
 
-from tests.browser.serving import AT_ONCE, PATIENCE, choose, insist
+from tests.browser.serving import AT_ONCE, PATIENCE, choose, click_drawn, insist, rest
 
 SOON = PATIENCE * 1000
 FIRST_ROW: Position = {"x": 120, "y": 55}
@@ -46,3 +46,25 @@ def test_a_deep_link_opens_the_same_view(address: str, page: Page) -> None:
     page.goto(f"{address}/dispersion?corpus=support-answers@1&criterion=groundedness&gate=3")
     expect(page.get_by_text("groundedness · gate 3")).to_be_visible(timeout=SOON)
     expect(page.get_by_text("simulated", exact=True).first).to_be_visible()
+
+
+def test_a_click_on_a_cell_or_a_dot_chooses_the_two_repetitions(address: str, page: Page) -> None:
+    page.goto(f"{address}/gate_flips?corpus=support-answers@1&criterion=helpfulness&gate=4")
+    expect(page.get_by_role("heading", name="One pair of repetitions")).to_be_visible(timeout=SOON)
+    rest(page)
+    charts = page.get_by_test_id("stPlotlyChart")
+    for place in (charts.nth(1).get_by_text("26", exact=True).first, charts.nth(2).locator(".point").first):
+        before = page.url
+        click_drawn(page, place, lambda before=before: page.url != before)  # type: ignore[misc]
+        expect(page.get_by_text(re.compile(r"^\d+ items failed in"))).to_be_visible(timeout=SOON)
+        assert re.search(r"[?&]a=", page.url)
+        assert re.search(r"[?&]b=", page.url)
+
+
+def test_a_click_on_a_dot_of_the_strip_opens_the_item(address: str, page: Page) -> None:
+    page.goto(f"{address}/dispersion?corpus=support-answers@1&criterion=helpfulness&gate=4")
+    expect(page.get_by_role("heading", name="Which items wobble")).to_be_visible(timeout=SOON)
+    rest(page)
+    dot = page.get_by_test_id("stPlotlyChart").nth(1).locator(".point").first
+    click_drawn(page, dot, lambda: "/item?" in page.url)
+    expect(page.get_by_role("heading", name="Every call, side by side")).to_be_visible(timeout=SOON)
