@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from core.cli_agreement import add_agreement, add_trust, run_agreement, run_trust
+from core.cli_export import add_export, run_export
 from core.cli_gate import NOT_MEASURED, add_gate, add_promotion_rule, run_gate, run_promotion_rule
 from core.cli_rubric import add_rubric_command, run_rubric
 from core.cli_worker import add_worker, run_worker
@@ -28,6 +29,7 @@ from core.ingest.source import Limits, Source
 from core.ingest.wording import problem_lines, refusal_line, report_lines
 from core.stats.health import JudgeHealth, judge_health
 from core.store import queries
+from core.store.contents import defused
 from core.store.engine import database_url, get_engine, reading
 from core.store.specs import RubricSpec
 
@@ -37,7 +39,6 @@ LIMITS = Limits()
 
 _SHOWN = 20
 _FIRST_ROWS = 5_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class UsageError(Exception):
@@ -182,6 +183,14 @@ def freeze_promotion_rule(given: argparse.Namespace) -> int:
     return _or_usage_error(run_promotion_rule, given)
 
 
+def export(given: argparse.Namespace) -> int:
+    """Write a judge's scores as CSV."""
+    try:
+        return _or_usage_error(run_export, given)
+    except OSError as error:
+        raise UsageError(f"{given.out}: {error.strerror or error}") from error
+
+
 def rubric(given: argparse.Namespace) -> int:
     """Lint and store a rubric file."""
     try:
@@ -193,6 +202,7 @@ def rubric(given: argparse.Namespace) -> int:
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "agreement": agreement,
     "demo": demo,
+    "export": export,
     "gate": run_gate,
     "import": import_file,
     "migrate": migrate,
@@ -216,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument("--criterion", default="", metavar="KEY", help="only this criterion")
     add_gate(commands.add_parser("gate", help="hold a candidate judge against the baseline; the exit code decides"))
     add_promotion_rule(commands.add_parser("promotion-rule", help="freeze how much worse a candidate may be"))
+    add_export(commands.add_parser("export", help="write a judge's scores as CSV"))
     add_rubric_command(commands.add_parser("rubric", help="lint a rubric file and store it, for runs that judge by it"))
     add_worker(commands.add_parser("worker", help="make planned calls, and start what is scheduled"))
     _add_import(commands.add_parser("import", help="import one file of judge history or labels"))
@@ -416,12 +427,7 @@ def _rejects(path: Path | None) -> Iterator[Callable[[Problem], None] | None]:
     with file:
         writer = csv.writer(file)
         writer.writerow(["line", "column", "value", "reason"])
-        yield lambda bad: writer.writerow([bad.line, *map(escape_formula, (bad.column, bad.value, bad.reason))])
-
-
-def escape_formula(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe before a leading = + - @ tab or CR."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+        yield lambda bad: writer.writerow([bad.line, *map(defused, (bad.column, bad.value, bad.reason))])
 
 
 def _refusal_lines(report: ImportReport) -> Iterator[str]:

@@ -188,13 +188,13 @@ def _judges(session: Session, given: argparse.Namespace, corpus: str) -> tuple[A
     judges = queries.list_judges(session=session)
     judges = judges[(judges.corpus == corpus) & ~judges.pairwise.astype(bool)]
     if given.baseline:
-        before = judges[_named(judges, given.baseline)]
+        before = judges[fits(judges, given.baseline)]
     else:
         approved = review_queries.find_baseline(session=session, corpus=corpus)
         if approved is None:
             raise NotMeasuredError(f"no judge is approved on {corpus} yet; give --baseline or approve the first one")
         before = judges[judges.judge_id == approved.judge_id]
-    after = judges[_named(judges, given.candidate)]
+    after = judges[fits(judges, given.candidate)]
     for words, found in ((f"candidate {given.candidate}", after), (f"baseline {given.baseline}", before)):
         if found.empty:
             raise NotMeasuredError(f"there is no {words.strip()} with scores on {corpus}")
@@ -210,7 +210,8 @@ def _judges(session: Session, given: argparse.Namespace, corpus: str) -> tuple[A
     return candidate, baseline
 
 
-def _named(judges: pd.DataFrame, wanted: str) -> pd.Series:
+def fits(judges: pd.DataFrame, wanted: str) -> pd.Series:
+    """Which rows of `queries.list_judges` a name, a model or the beginning of a fingerprint means."""
     exact = (judges["name"] == wanted) | (judges.model == wanted)
     return exact | judges.fingerprint.str.startswith(wanted)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core import cli
+from core.store.contents import defused
 from core.store.engine import DATABASE_PATH, DATABASE_URL, get_engine
 from tests.ingest.files import count, rows
 
@@ -176,8 +177,8 @@ def test_a_missing_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\ta", "\ra"])
 def test_cells_that_a_spreadsheet_would_run_are_escaped(text: str) -> None:
-    assert cli.escape_formula(text) == "'" + text
-    assert cli.escape_formula("a" + text) == "a" + text
+    assert defused(text) == "'" + text
+    assert defused("a" + text) == "a" + text
 
 
 def test_migrate_and_version(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,3 +203,16 @@ def test_a_criterion_that_only_a_late_row_names_is_a_criterion(
     engine = get_engine(store)
     assert [key for (key,) in rows(engine, "SELECT key FROM criterion ORDER BY key")] == expected
     assert (count(engine, "rubric"), count(engine, "score"), count(engine, "import_file")) == (1, 7, 1)
+
+
+def test_one_judge_in_two_files_stands_under_one_rubric(
+    history: Path, tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = tmp_path / "second.csv"
+    second.write_text(HISTORY.replace("a,", "c,"))
+    for path in (history, second):
+        assert cli.main(["import", str(path), *SCALE, "--yes"]) == cli.DONE
+        assert "  rubric history version 1\n" in capsys.readouterr().out
+    engine = get_engine(store)
+    assert (count(engine, "judge"), count(engine, "rubric"), count(engine, "run")) == (1, 1, 2)
+    assert rows(engine, "SELECT DISTINCT criterion_id FROM score") == [(1,)]

@@ -81,6 +81,7 @@ class ImportReport:
         mutated: Keys of items whose text differs from the one known under the key.
         judges: One entry a judge.
         corpus: Name and version.
+        rubric: Name and version, None for texts alone; another name than asked for where that one reads the same.
         label_set: Name and version, None when the file has no labels.
         labels: Labels stored.
         statuses: How every status word was read.
@@ -107,6 +108,7 @@ class ImportReport:
     mutated: tuple[str, ...]
     judges: tuple[JudgeReport, ...]
     corpus: tuple[str, int]
+    rubric: tuple[str, int] | None
     label_set: tuple[str, int] | None
     labels: int
     statuses: tuple[StatusUse, ...]
@@ -247,6 +249,7 @@ def run_import(
                 refused=not imported,
                 mapping=mapping,
                 corpus=(corpus_version.name, corpus_version.version),
+                rubric=(stored.name, stored.version) if stored else None,
                 label_set=(labels.name, labels.version) if labels else None,
                 seconds=perf_counter() - began,
             )
@@ -349,6 +352,7 @@ def _report(session: Session, importer: Importer, file: ImportFile, problems: Pr
         mutated=tuple(importer.book.mutated),
         judges=judges,
         corpus=("", 0),
+        rubric=None,
         label_set=None,
         labels=len(importer.label_rows),
         statuses=importer.scores.statuses(),

@@ -282,8 +282,8 @@ def guess(header: Sequence[str], sample: Sequence[Sequence[str]] = ()) -> Mappin
     """A mapping proposed from column names and the first rows; a person confirms it.
 
     A `model` beside a `judge` column, or in a file without scores and labels, is taken for the system whose text is
-    judged. Where one item shows several
-    systems, the system becomes part of the item: texts of two systems are two items.
+    judged. Where one item shows several systems, the system becomes part of the item: texts of two systems are two
+    items.
     """
     free = {_plain(name): name for name in reversed(header)}
     columns: dict[str, tuple[str, ...]] = {}

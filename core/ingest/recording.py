@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from core.ingest.mapping import JOINER, LABEL_JOINER, ORDER_WORDS, Mapping
-from core.ingest.records import CriterionMissed, LineRefused, Problem, Record, shorten
+from core.ingest.records import CriterionMissed, ImportRefused, LineRefused, Problem, Record, shorten
 from core.ingest.rubrics import DEFAULT_CRITERION
 from core.ingest.scoring import Criterion, ScoreReader, known_words, number
 from core.store import writes
@@ -502,6 +502,12 @@ class Importer:
                 simulated=self._simulated,
             ),
         )
+        if stored.rubric_id != rubric.id:
+            known = self._session.get_one(Rubric, stored.rubric_id)
+            raise ImportRefused(
+                f"judge {name} is stored under rubric {known.name} version {known.version}, which reads the same as "
+                f"{rubric.name}; import with that rubric"
+            )
         run = writes.add_run(
             session=self._session,
             judge_id=stored.id or 0,

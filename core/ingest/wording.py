@@ -15,6 +15,8 @@ def report_lines(report: ImportReport, *, dry_run: bool) -> Iterator[str]:
     yield f"{'Dry run, nothing was written' if dry_run else 'Imported'}: {report.file}"
     name, version = report.corpus
     yield f"  corpus {name} version {version}: {report.items_new:,} new items, {report.items_known:,} known"
+    if report.rubric:
+        yield f"  rubric {report.rubric[0]} version {report.rubric[1]}"
     texts_only = report.mapping.texts_only
     found = "texts only" if texts_only else f"calls {report.calls:,}, scored {report.scored:,}"
     yield f"  rows {report.rows:,}, {found}"

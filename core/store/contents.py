@@ -21,6 +21,22 @@ MOST_EXPORTED = 1_000_000
 """Scores in one export: what a spreadsheet takes, and memory."""
 
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def defused(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula: an apostrophe before a text's leading = + - @ tab or CR."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """A table as CSV in which no cell of untrusted text can start a spreadsheet formula."""
+    text = table.select_dtypes(include=["object", "string"]).columns
+    safe = table.assign(**{column: [defused(value) for value in table[column]] for column in text})
+    csv: str = safe.to_csv(index=False)
+    return csv
+
+
 def list_label_sets(*, session: Session) -> pd.DataFrame:
     """Every label set, newest first.
 

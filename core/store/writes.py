@@ -70,9 +70,13 @@ def writing(engine: Engine) -> Iterator[Session]:
 
 
 def add_rubric(*, session: Session, spec: RubricSpec, author: str = "", reason: str = "") -> Rubric:
-    """The rubric of this name and content: the stored one, or a new version with a line in its change log."""
-    same = select(Rubric).where(col(Rubric.name) == spec.name, col(Rubric.sha256) == spec.sha256)
-    found = session.scalars(same).first()
+    """The rubric of this content: the stored one, or a new version of its name with a line in the change log.
+
+    A rubric that reads the same under another name is the same rubric, since judges are told apart by what they read:
+    one judge's scores of two files must stand under the same criteria.
+    """
+    same = select(Rubric).where(col(Rubric.sha256) == spec.sha256, col(Rubric.simulated) == spec.simulated)
+    found = session.scalars(same.order_by(col(Rubric.name) != spec.name, col(Rubric.id))).first()
     if found:
         return found
     newest = session.scalar(select(func.max(Rubric.version)).where(col(Rubric.name) == spec.name)) or 0

@@ -9,7 +9,7 @@ from core.store import contents, queries
 from core.store.engine import reading
 from core.ui import cached, rubrics, url
 from core.ui.cached import FEW, Snapshot
-from core.ui.page import download, to_csv
+from core.ui.page import download
 from core.ui.scope import judge_words
 
 _COUNTS = {"items", "labels", "rows", "imported", "set_aside"}
@@ -129,7 +129,8 @@ def _show_scores(at: Snapshot) -> None:
 
 def _scores(judge_id: int, corpus_id: int) -> bytes:
     with reading(cached.engine()) as session:
-        return to_csv(contents.list_scores(session=session, judge_id=judge_id, corpus_id=corpus_id))
+        scores = contents.list_scores(session=session, judge_id=judge_id, corpus_id=corpus_id)
+    return contents.to_csv(scores).encode()
 
 
 def _show(table: pd.DataFrame, name: str, *, help_text: dict[str, str]) -> None:

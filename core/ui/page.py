@@ -12,10 +12,9 @@ from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.pages_manager import PagesManager
 
 from core.stats.common import Estimate
+from core.store.contents import to_csv
 from core.ui import cached
 from core.ui.scope import Scope
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 MOST_ROWS = 1_000
 """Rows of a table that a browser is sent; the CSV has all of them."""
@@ -248,21 +247,13 @@ def download(table: pd.DataFrame, *, name: str) -> None:
     """A CSV of `table`, made only when asked for."""
     st.download_button(
         "Download CSV",
-        data=lambda: to_csv(table),
+        data=lambda: to_csv(table).encode(),
         file_name=f"{name}.csv",
         mime="text/csv",
         key=f"download_{name}",
         icon=":material/download:",
         on_click="ignore",
     )
-
-
-def to_csv(table: pd.DataFrame) -> bytes:
-    """A table as CSV in which no cell of untrusted text can start a spreadsheet formula."""
-    text = table.select_dtypes(include=["object", "string"]).columns
-    safe = table.assign(**{column: [_defused(value) for value in table[column]] for column in text})
-    csv: str = safe.to_csv(index=False)
-    return csv.encode()
 
 
 def show_metric(label: str, estimate: Estimate, words: str, *, help: str) -> None:
@@ -283,10 +274,6 @@ def show_value(label: str, value: str, note: str, *, help: str) -> None:
     with st.container(border=True):
         st.metric(label, value, help=help)
         st.caption(note)
-
-
-def _defused(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def plain(text: str) -> str:

@@ -28,8 +28,8 @@ from tests.store.builders import (
 )
 
 
-def other_anchor(spec: RubricSpec) -> RubricSpec:
-    levels = (LevelSpec(1.0, "another anchor"), *spec.criteria[0].levels[1:])
+def other_anchor(spec: RubricSpec, anchor: str = "another anchor") -> RubricSpec:
+    levels = (LevelSpec(1.0, anchor), *spec.criteria[0].levels[1:])
     return replace(spec, criteria=(replace(spec.criteria[0], levels=levels), *spec.criteria[1:]))
 
 
@@ -51,8 +51,11 @@ def test_a_changed_anchor_is_a_new_version_with_its_line_in_the_log(engine: Engi
     with writes.writing(engine) as session:
         writes.add_rubric(session=session, spec=rubric_spec())
         newer = key_of(writes.add_rubric(session=session, spec=changed, author="ann", reason="too vague"))
-        elsewhere = writes.add_rubric(session=session, spec=replace(changed, name="elsewhere"))
-        assert elsewhere.version == 1
+        third = replace(other_anchor(changed, "a third anchor"), name="elsewhere")
+        assert writes.add_rubric(session=session, spec=third).version == 1
+        # one that reads the same under another name is the same rubric, unless one of the two is simulated
+        assert writes.add_rubric(session=session, spec=replace(changed, name="elsewhere")).id == newer
+        assert writes.add_rubric(session=session, spec=replace(changed, simulated=True)).id != newer
     with Session(engine) as session:
         log = list_rubric_changes(session=session, rubric_id=newer)
         assert log[["author", "line", "reason"]].values.tolist() == [["ann", "version 2", "too vague"]]
